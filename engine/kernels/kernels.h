@@ -1,0 +1,78 @@
+/* Kernel variants: the table, and selection with a reason for every rejected row. Policy only: no Vulkan, no clock. */
+#ifndef VKA_KERNELS_KERNELS_H
+#define VKA_KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/caps.h"
+#include "../../shaders/params.h"
+#include "vkattn/tensor.h"
+
+/* X(ENUM, "name") */
+#define VKA_KERNEL_LIST(X)                                                     \
+    X(VKA_KERNEL_GEMM, "gemm")          /* Y = X W^T, many rows */             \
+    X(VKA_KERNEL_GEMV, "gemv")          /* Y = X W^T, few rows */              \
+    X(VKA_KERNEL_EPILOGUE, "epilogue")  /* bias, QK-norm, RoPE, append */      \
+    X(VKA_KERNEL_PREFILL, "prefill")    /* attention, tiles of many rows */    \
+    X(VKA_KERNEL_DECODE, "decode")      /* attention, one row, split keys */   \
+    X(VKA_KERNEL_COMBINE, "combine")    /* merge of split attention */         \
+    X(VKA_KERNEL_PACK, "pack")          /* strided copy with padding */
+
+typedef enum vka_kernel {
+#define VKA_KERNEL_ENUM(name, text) name,
+    VKA_KERNEL_LIST(VKA_KERNEL_ENUM)
+#undef VKA_KERNEL_ENUM
+    VKA_KERNEL_COUNT
+} vka_kernel;
+
+const char *vka_kernel_name(vka_kernel kernel);
+
+/* One row of shaders/variants.inc. */
+typedef struct vka_variant {
+    const char *name;
+    vka_kernel kernel;
+    vka_dtype dtype;        /* of weights (gemm, gemv), cache (epilogue, prefill, decode), destination (pack);
+                               VKA_DTYPE_DEFAULT: any */
+    const uint32_t *spirv;  /* NULL: not built, see not_built */
+    size_t spirv_bytes;
+    const char *not_built;  /* reason, or NULL */
+    uint64_t needs;         /* capability bits */
+    int priority;           /* highest wins among those that can run */
+    uint32_t local_size;    /* invocations per workgroup */
+    uint32_t tile_rows;     /* rows of the result per workgroup: GEMM, GEMV m-tile; PREFILL query rows; else 1 */
+    uint32_t tile_cols;     /* GEMM, GEMV: columns of the result per workgroup; PREFILL, DECODE: query heads per
+                               workgroup; else 1 */
+    uint32_t shared_bytes;  /* for the largest head size */
+    uint32_t storage_bindings;
+    uint32_t texel_bindings;
+    uint32_t push_bytes;
+} vka_variant;
+
+uint32_t vka_variant_rows(void);
+const vka_variant *vka_variant_row(uint32_t index);
+
+/* The variant that runs (kernel, dtype) under `caps`. `forced` is the user's list of names (NULL: none). Fails with
+ * VKA_ERR_UNSUPPORTED when nothing can run, VKA_ERR_ARGUMENT when a forced row is unknown or cannot run. */
+vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, const char *forced,
+                              const vka_variant **out, vka_error *error);
+
+/* Why row `index` is not what selection gives: writes the reason, or "" when it is selected. Returns true if selected. */
+bool vka_variant_reason(uint32_t index, const vka_caps *caps, const char *forced, char *reason, size_t size);
+
+/* ---- dispatch geometry: how many workgroups a variant needs ---- */
+
+void vka_groups_gemm(const vka_variant *variant, const gemm_push *push, uint32_t groups[3]); /* GEMM and GEMV */
+void vka_groups_epilogue(const vka_variant *variant, const epilogue_push *push, uint32_t groups[3]);
+void vka_groups_attention(const vka_variant *variant, uint32_t tiles, uint32_t head_records, uint32_t groups[3]);
+void vka_groups_combine(const vka_variant *variant, uint32_t entries, uint32_t heads, uint32_t groups[3]);
+void vka_groups_pack(const vka_variant *variant, const pack_push *push, uint32_t groups[3]);
+
+/* Specialisation constants of a variant: writes their values and returns how many (0 for kernels without any). */
+uint32_t vka_variant_spec(const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad, uint32_t spec[16]);
+
+/* Rows up to which GEMV is used instead of GEMM. A fixed table, so that results do not depend on anything measured. */
+uint32_t vka_gemv_max_rows(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* The attention step alone: Q, K, V in; O and optionally the log-sum-exp out.
+ *
+ * O[b,i,h] = sum_j p_j V[b,j,h/group], p = softmax over visible j of scale * Q[b,i,h] . K[b,j,h/group].
+ * A row that sees nothing gives 0 and log-sum-exp -inf. Log-sum-exp is in natural base. */
+#ifndef VKATTN_ATTENTION_H
+#define VKATTN_ATTENTION_H
+
+#include "vkattn/buffer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum vka_causal {
+    VKA_CAUSAL_NONE = 0,
+    VKA_CAUSAL_BOTTOM_RIGHT = 1, /* query i sees keys j <= i + kv_len - q_len */
+    VKA_CAUSAL_TOP_LEFT = 2,     /* query i sees keys j <= i */
+} vka_causal;
+
+/* Host memory or a device buffer: exactly one of `host` and `buffer` is set. Element order [batch, length, heads, dim];
+ * dense. F32 everywhere on the device; host tensors may be F32, F16 or BF16. */
+typedef struct vka_attention_tensor {
+    void *host;
+    vka_dtype dtype;    /* of host data; default F32 */
+    vka_buffer *buffer; /* on `device`, F32 */
+    uint64_t offset;    /* bytes into buffer, a multiple of 4 */
+} vka_attention_tensor;
+
+typedef struct vka_attention_params {
+    uint32_t struct_size; /* sizeof(vka_attention_params) */
+    uint32_t device;      /* position in the context's device list */
+    uint32_t batch;
+    uint32_t heads, kv_heads;
+    uint32_t head_dim;
+    uint32_t v_head_dim; /* 0: head_dim */
+    uint32_t q_len, kv_len;
+    double scale; /* 0: 1 / sqrt(head_dim) */
+    vka_causal causal;
+    uint32_t window;        /* needs causal; 0: none */
+    vka_dtype cache_dtype;  /* K and V as the kernel reads them: F32 (default) or F16 */
+    vka_attention_tensor q; /* [batch, q_len, heads, head_dim] */
+    vka_attention_tensor k; /* [batch, kv_len, kv_heads, head_dim] */
+    vka_attention_tensor v; /* [batch, kv_len, kv_heads, v_head_dim] */
+    vka_attention_tensor o; /* [batch, q_len, heads, v_head_dim] */
+    vka_attention_tensor lse; /* [batch, q_len, heads], F32; both members NULL: not wanted */
+    double *gpu_ms;           /* NULL: not wanted; -1 where the device has no timestamps */
+} vka_attention_params;
+
+VKA_API vka_status vka_attention(vka_context *context, const vka_attention_params *params, vka_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,104 @@
+/* A call: hidden states in, hidden states out, over all devices of the layer.
+ *
+ * Rows of the batch are sequences one after the other. Row r of sequence s has position past + r, where past is the
+ * length of s in the cache before the call; it sees keys 0 .. its own position (bottom-right causal alignment), or the
+ * last `window` of them. */
+#ifndef VKATTN_FORWARD_H
+#define VKATTN_FORWARD_H
+
+#include "vkattn/buffer.h"
+#include "vkattn/cache.h"
+#include "vkattn/layer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vka_batch_entry {
+    uint32_t sequence;   /* of the cache; a sequence may appear once */
+    uint32_t new_tokens; /* rows of this sequence, >= 1; prefill and decoding may be mixed */
+} vka_batch_entry;
+
+typedef struct vka_batch {
+    const vka_batch_entry *entries;
+    uint32_t count;
+} vka_batch;
+
+/* Where the time of a call went. Stages of one device, in execution order. */
+typedef enum vka_stage {
+    VKA_STAGE_UPLOAD = 0,  /* hidden states and parameters to the device */
+    VKA_STAGE_QKV,         /* QKV projection */
+    VKA_STAGE_EPILOGUE,    /* bias, QK-norm, RoPE, cache append */
+    VKA_STAGE_ATTENTION,   /* attention, combine included */
+    VKA_STAGE_OUTPUT,      /* output projection */
+    VKA_STAGE_DOWNLOAD,    /* partial sum to cached host memory (0 when added in place) */
+    VKA_STAGE_ADD,         /* sum over devices on the host; the same value for all devices */
+    VKA_STAGE_RETURN,      /* result back up to the devices, when asked for */
+    VKA_STAGE_COUNT
+} vka_stage;
+
+VKA_API const char *vka_stage_name(vka_stage stage); /* "upload", "qkv", ... */
+
+typedef struct vka_stage_time {
+    double wall_ms; /* host clock; for stages that ran on the GPU: 0 unless `gpu_ms` is unavailable */
+    double gpu_ms;  /* GPU timestamps; -1 where the device has none or the stage is host work */
+    double flops;   /* multiply-adds counted twice; attention counts visible pairs only */
+    double bytes;   /* moved by definition: operands once, results once */
+} vka_stage_time;
+
+/* Filled per device; `devices` is caller-owned with room for vka_context_device_count(). */
+typedef struct vka_timing {
+    double wall_ms;  /* the whole call */
+    double first_ms; /* of it: making pipelines and scratch memory, 0 in the steady state */
+    uint32_t chunks; /* submissions per device */
+    vka_stage_time (*devices)[VKA_STAGE_COUNT];
+} vka_timing;
+
+/* What a device computed in one chunk, copied to the host: the input and output of every stage, for checks that want
+ * to judge each stage from the device's own input. Columns of padded heads are left out. Valid during the callback. */
+typedef struct vka_trace {
+    uint32_t struct_size;
+    uint32_t device;
+    uint32_t first_row, rows;     /* rows of the whole batch that this chunk computes */
+    uint32_t q_heads, kv_heads;   /* on this device */
+    const uint32_t *q_head;       /* [q_heads] numbers in the whole layer, ascending */
+    const uint32_t *kv_head;      /* [kv_heads] numbers in the whole layer, ascending */
+    const float *hidden;          /* [rows, hidden] what was uploaded */
+    const float *qkv;             /* [rows, q_heads*head_dim + kv_heads*head_dim + kv_heads*v_head_dim], Q | K | V */
+    const float *q;               /* [rows, q_heads*head_dim] after bias, norm, RoPE */
+    const float *attention;       /* [rows, q_heads*v_head_dim] */
+    uint32_t partials;            /* 1, or the number of ranks on this device when reproducible */
+    const uint32_t *partial_rank; /* [partials] the rank, or UINT32_MAX for the sum over the device's ranks */
+    const float *partial;         /* [partials, rows, hidden] */
+} vka_trace;
+
+/* Called once per device and chunk after the chunk's exchange. Nonzero return: the call fails with VKA_ERR_ARGUMENT. */
+typedef int (*vka_trace_fn)(void *user, const vka_trace *trace);
+
+typedef struct vka_forward_params {
+    uint32_t struct_size; /* sizeof(vka_forward_params) */
+    vka_layer *layer;
+    vka_cache *cache;
+    uint32_t cache_layer; /* which layer of the cache */
+    vka_batch batch;
+
+    vka_tensor input;                 /* [rows, hidden] in host memory; or data == NULL and input_buffers set */
+    vka_buffer *const *input_buffers; /* one per device: F32 [rows, hidden], the same values on all */
+
+    vka_tensor_out output;             /* [rows, hidden] in host memory; data == NULL: not wanted */
+    vka_buffer *const *output_buffers; /* one per device: F32 [rows, hidden]; NULL: not wanted */
+
+    vka_trace_fn trace; /* NULL: none; costs a full read-back */
+    void *trace_user;
+    vka_timing *timing; /* NULL: not wanted */
+} vka_forward_params;
+
+/* On success the sequences have grown by their new tokens. On failure lengths and pages are as before and outputs are
+ * unspecified. VKA_ERR_CACHE_FULL says how many pages are missing. VKA_ERR_DEVICE_LOST is final for the context. */
+VKA_API vka_status vka_forward(const vka_forward_params *params, vka_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

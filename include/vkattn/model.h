@@ -1,0 +1,121 @@
+/* Where layers come from: presets by name, checkpoints on disk, tensor files, generated weights. No Vulkan. */
+#ifndef VKATTN_MODEL_H
+#define VKATTN_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vkattn/layer_desc.h"
+#include "vkattn/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Weights of one attention block as the layer description orders them: q [heads*head_dim, hidden],
+ * k [kv_heads*head_dim, hidden], v [kv_heads*v_head_dim, hidden], o [hidden, heads*v_head_dim]; biases and norm
+ * weights are one row. Absent tensors have data == NULL. Views only; the owner is documented where they come from. */
+typedef struct vka_layer_weights {
+    uint32_t struct_size; /* sizeof(vka_layer_weights) */
+    vka_tensor q, k, v, o;
+    vka_tensor q_bias, k_bias, v_bias, o_bias; /* optional */
+    vka_tensor q_norm, k_norm;                 /* [head_dim], required iff qk_norm is VKA_QK_NORM_PER_HEAD */
+} vka_layer_weights;
+
+/* Checks every shape of `weights` against a resolved `desc` and each value's presence; VKA_ERR_FORMAT names the tensor,
+ * its shape and the expected one. */
+VKA_API vka_status vka_layer_weights_check(const vka_layer_weights *weights, const vka_layer_desc *desc,
+                                           vka_error *error);
+
+/* ---- presets: head layouts of public models ---- */
+
+typedef struct vka_preset {
+    const char *name; /* e.g. "llama3.1-8b" */
+    vka_layer_desc desc; /* resolved geometry */
+    const char *note; /* NULL: runs as is; otherwise what of the real model is laid out but not modelled here */
+} vka_preset;
+
+VKA_API size_t vka_preset_count(void);
+VKA_API const vka_preset *vka_preset_at(size_t index); /* NULL past the end; static storage */
+
+/* VKA_ERR_ARGUMENT names near matches. */
+VKA_API vka_status vka_preset_find(const char *name, const vka_preset **preset, vka_error *error);
+
+/* ---- checkpoints: a folder with config.json and safetensors files ---- */
+
+typedef struct vka_model vka_model;
+
+typedef struct vka_model_info {
+    const char *architecture; /* e.g. "LlamaForCausalLM" */
+    const char *model_type;   /* e.g. "llama" */
+    uint32_t layers;
+} vka_model_info;
+
+/* Opens `dir` (config.json; model.safetensors, or model.safetensors.index.json with its shards), memory-mapped. Only
+ * headers are read. An architecture or option that is not understood is refused by name. The object is immutable
+ * after creation and may be shared by threads. */
+VKA_API vka_status vka_model_open(vka_model **out, const char *dir, vka_error *error);
+VKA_API void vka_model_close(vka_model **model);
+VKA_API const vka_model_info *vka_model_get_info(const vka_model *model);
+
+/* Description from config.json alone (needs no weight files; `path` is the folder or the file itself). */
+VKA_API vka_status vka_model_read_config(const char *path, uint32_t layer, vka_layer_desc *desc, uint32_t *layers,
+                                         vka_error *error);
+
+/* Description and weights of one layer, cross-checked against each other. Views live as long as `model`. */
+VKA_API vka_status vka_model_layer(const vka_model *model, uint32_t layer, vka_layer_desc *desc,
+                                   vka_layer_weights *weights, vka_error *error);
+
+/* ---- single safetensors files ---- */
+
+typedef struct vka_tensor_file vka_tensor_file;
+
+typedef struct vka_named_tensor {
+    const char *name;
+    vka_dtype dtype;
+    uint32_t dims;     /* 0 .. 8 */
+    uint64_t shape[8];
+    const void *data;  /* row-major, native byte order, maybe unaligned */
+} vka_named_tensor;
+
+VKA_API vka_status vka_tensor_file_open(vka_tensor_file **out, const char *path, vka_error *error);
+VKA_API void vka_tensor_file_close(vka_tensor_file **file);
+VKA_API size_t vka_tensor_file_count(const vka_tensor_file *file);
+VKA_API const vka_named_tensor *vka_tensor_file_at(const vka_tensor_file *file, size_t index);
+VKA_API const vka_named_tensor *vka_tensor_file_find(const vka_tensor_file *file, const char *name); /* or NULL */
+
+/* Writes `count` tensors to `path` atomically (a temporary file in the same folder, then rename). */
+VKA_API vka_status vka_tensor_file_write(const char *path, const vka_named_tensor *tensors, size_t count,
+                                         vka_error *error);
+
+/* ---- generated data ---- */
+
+/* value(seed, stream, index): uniform in [-1, 1), a pure function of its arguments (counter-based, Philox 4x32-10;
+ * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), so any part can be made again alone. */
+VKA_API float vka_random_value(uint64_t seed, uint32_t stream, uint64_t index);
+
+/* out[i] = amplitude * value(seed, stream, first + i), i = 0 .. count - 1 */
+VKA_API void vka_random_fill(float *out, size_t count, double amplitude, uint64_t seed, uint32_t stream,
+                             uint64_t first);
+
+typedef struct vka_generated_weights vka_generated_weights;
+
+typedef struct vka_generate_params {
+    uint32_t struct_size;
+    vka_dtype dtype;   /* of q, k, v, o; default F16; biases and norm weights are F32 */
+    uint64_t seed;
+    uint32_t qkv_bias; /* nonzero: make q, k, v biases */
+    uint32_t o_bias;   /* nonzero: make an o bias */
+} vka_generate_params;
+
+/* Weights for any description, scaled so that activations keep their size. */
+VKA_API vka_status vka_weights_generate(vka_generated_weights **out, const vka_layer_desc *desc,
+                                        const vka_generate_params *params, vka_error *error);
+VKA_API const vka_layer_weights *vka_weights_view(const vka_generated_weights *weights);
+VKA_API void vka_weights_free(vka_generated_weights **weights);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

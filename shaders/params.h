@@ -1,0 +1,156 @@
+/* Push constants and parameter-buffer records, shared by C and GLSL. Only 32-bit scalars, so both sides agree on the
+ * layout (std430). All offsets and strides count elements of the buffer they index unless said otherwise; those of
+ * float rows are multiples of 4. */
+#ifndef VKA_SHADERS_PARAMS_H
+#define VKA_SHADERS_PARAMS_H
+
+#ifdef VKA_GLSL
+#define VKA_UINT uint
+#define VKA_INT int
+#define VKA_FLOAT float
+#define VKA_RECORD_BEGIN(name) struct name {
+#define VKA_RECORD_END(name) };
+#else
+#include <stdint.h>
+#define VKA_UINT uint32_t
+#define VKA_INT int32_t
+#define VKA_FLOAT float
+#define VKA_RECORD_BEGIN(name) typedef struct name {
+#define VKA_RECORD_END(name) } name;
+#endif
+
+#define VKA_NO_OFFSET 0xffffffffu
+
+/* GEMM, GEMV: y[i, j] = sum over k of x[i, k] * w[j, k], i < rows, j < cols, k < depth (a multiple of 8).
+ * Bindings: 0 x (float), 1 w (float, or two 16-bit values a word, the lower-addressed one in the low half),
+ * 2 y (float). w_offset and w_stride count weight elements and are multiples of 8. */
+VKA_RECORD_BEGIN(gemm_push)
+    VKA_UINT rows;
+    VKA_UINT cols;
+    VKA_UINT depth;
+    VKA_UINT x_offset;
+    VKA_UINT x_stride;
+    VKA_UINT w_offset;
+    VKA_UINT w_stride;
+    VKA_UINT y_offset;
+    VKA_UINT y_stride;
+VKA_RECORD_END(gemm_push)
+
+/* EPILOGUE: per row and head: bias, then RMSNorm over head_dim (norm_offset), then RoPE (rotary_dim > 0), then store.
+ * Bindings: 0 call parameters (uint), 1 layer constants (float: biases and norm weights, heads padded to head_pad with
+ * zeros), 2 source (float), 3 destination: float rows, or the cache slab.
+ * Source element: src_offset + row*src_stride + head*head_pad + i.
+ * dst_paged == 0: destination float dst_offset + row*dst_stride + head*head_pad + i (dtype of the variant is ignored:
+ * always float). dst_paged == 1: only rows whose record names `slab`; cache element
+ * page*page_stride + dst_offset + (head*page_size + slot)*head_pad + i, in the variant's dtype (F16 packed two a word).
+ * Elements head_dim .. head_pad-1 are written as zeros. Invocations own whole words, so nothing is written twice. */
+VKA_RECORD_BEGIN(epilogue_push)
+    VKA_UINT rows;
+    VKA_UINT heads;
+    VKA_UINT head_dim;
+    VKA_UINT head_pad;
+    VKA_UINT src_offset;
+    VKA_UINT src_stride;
+    VKA_UINT bias_offset; /* in constants, or VKA_NO_OFFSET; element head*head_pad + i */
+    VKA_UINT norm_offset; /* in constants, or VKA_NO_OFFSET; element i */
+    VKA_FLOAT norm_eps;
+    VKA_UINT rotary_dim;    /* 0: no RoPE; pairs (i, i + rotary_dim/2) */
+    VKA_UINT record_offset; /* words in the call parameters: epilogue_row records, each followed by cos then sin */
+    VKA_UINT record_words;  /* words from one record to the next */
+    VKA_UINT dst_paged;
+    VKA_UINT dst_offset;
+    VKA_UINT dst_stride;
+    VKA_UINT slab;
+    VKA_UINT page_stride;
+    VKA_UINT page_size;
+VKA_RECORD_END(epilogue_push)
+
+/* One row of a chunk, followed by rotary_dim/2 cosines and rotary_dim/2 sines (float bits). */
+VKA_RECORD_BEGIN(epilogue_row)
+    VKA_UINT slab; /* that holds the row's own page */
+    VKA_UINT page; /* slab-local */
+    VKA_UINT slot; /* in the page */
+    VKA_UINT reserved;
+VKA_RECORD_END(epilogue_row)
+
+/* PREFILL, DECODE. Bindings: 0 call parameters (uint), 1 q (float), 2 cache slab (variant's dtype), 3 out (float).
+ * Workgroup x: tile_offset + x names the attention_tile; y: the attention_heads record.
+ * K element: page*page_stride + k_offset + (kv_head*page_size + j % page_size)*qk_pad + i, and V likewise with v_offset
+ * and v_pad, where page = parameters[tile.pages + j / page_size]. page_stride, k_offset, v_offset count cache elements.
+ * Query row r of a tile, position p = tile.position + r, sees key j iff key_begin <= j < key_end, and (causal) j <= p,
+ * and (window > 0) j > p - window.
+ * slot_stride == 0: final: O = acc / l (0 if l == 0) at (row + r)*out_stride + head*v_pad + i; if lse_offset is set,
+ * out[lse_offset + (row + r)*heads + head] = m + log l (-inf if l == 0).
+ * slot_stride > 0: partial: base = ((slot + r*slot_stride)*heads + head)*(v_pad + 8);
+ * unnormalised acc at base + i, m at base + v_pad, l at base + v_pad + 1. Nothing seen: acc = 0, m = -3e38, l = 0.
+ * Specialisation constants: 0 qk_pad, 1 v_pad. Padding elements of q and K are zeros. */
+VKA_RECORD_BEGIN(attention_push)
+    VKA_UINT tile_offset;  /* words: first attention_tile */
+    VKA_UINT heads_offset; /* words: first attention_heads */
+    VKA_UINT heads;        /* local query heads */
+    VKA_UINT q_stride;     /* row stride of q; head h at h*qk_pad */
+    VKA_UINT out_stride;
+    VKA_UINT lse_offset; /* or VKA_NO_OFFSET */
+    VKA_UINT page_size;
+    VKA_UINT page_stride;
+    VKA_UINT k_offset;
+    VKA_UINT v_offset;
+    VKA_FLOAT scale;
+    VKA_UINT causal;
+    VKA_UINT window;
+VKA_RECORD_END(attention_push)
+
+VKA_RECORD_BEGIN(attention_tile)
+    VKA_UINT row;      /* of the chunk: the first query row */
+    VKA_UINT rows;     /* 1 .. tile_rows of the variant */
+    VKA_INT position;  /* of the first row; may be negative: then that row sees nothing */
+    VKA_UINT key_begin;
+    VKA_UINT key_end;  /* exclusive; never past the keys that are there */
+    VKA_UINT pages;    /* words: page table of the sequence, entry j / page_size is slab-local */
+    VKA_UINT slot;
+    VKA_UINT slot_stride;
+VKA_RECORD_END(attention_tile)
+
+VKA_RECORD_BEGIN(attention_heads)
+    VKA_UINT kv_head;
+    VKA_UINT q_begin;
+    VKA_UINT q_count; /* 1 .. tile_cols of the variant */
+    VKA_UINT reserved;
+VKA_RECORD_END(attention_heads)
+
+/* COMBINE. Bindings: 0 call parameters, 1 partials (layout above), 2 out. One workgroup per (entry, head).
+ * m = max m_i; w_i = 0 if l_i == 0, else exp(m_i - m); l = sum w_i l_i; O = sum w_i acc_i / l (0 if l == 0). */
+VKA_RECORD_BEGIN(combine_push)
+    VKA_UINT entry_offset; /* words: first combine_row */
+    VKA_UINT heads;
+    VKA_UINT v_pad;
+    VKA_UINT out_stride;
+    VKA_UINT lse_offset;
+VKA_RECORD_END(combine_push)
+
+VKA_RECORD_BEGIN(combine_row)
+    VKA_UINT row;
+    VKA_UINT slot;  /* first */
+    VKA_UINT slots; /* count, consecutive */
+    VKA_UINT reserved;
+VKA_RECORD_END(combine_row)
+
+/* PACK: dst[b, t, h, i] = i < src_dim ? src[b, t, h, i] : 0 for i < dst_dim. Source is float; destination float, or
+ * packed F16 (then dst_dim and the destination's offset and strides are even). Bindings: 0 source, 1 destination. */
+VKA_RECORD_BEGIN(pack_push)
+    VKA_UINT batch;
+    VKA_UINT length;
+    VKA_UINT heads;
+    VKA_UINT src_dim;
+    VKA_UINT dst_dim;
+    VKA_UINT src_offset;
+    VKA_UINT src_batch_stride;
+    VKA_UINT src_length_stride;
+    VKA_UINT src_head_stride;
+    VKA_UINT dst_offset;
+    VKA_UINT dst_batch_stride;
+    VKA_UINT dst_length_stride;
+    VKA_UINT dst_head_stride;
+VKA_RECORD_END(pack_push)
+
+#endif
