@@ -1,0 +1,11 @@
+/* The groups of the base test program. Each returns the number of tests that failed. */
+#ifndef VKA_TESTS_TEST_BASE_H
+#define VKA_TESTS_TEST_BASE_H
+
+int run_alloc_tests(void);
+int run_error_tests(void);
+int run_files_tests(void);
+int run_half_tests(void);
+int run_threads_tests(void);
+
+#endif

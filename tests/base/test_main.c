@@ -1,0 +1,14 @@
+/* Runs every group, also after one failed. */
+#include "base/test_base.h"
+
+int main(void)
+{
+    int failed = 0;
+
+    failed += run_alloc_tests();
+    failed += run_error_tests();
+    failed += run_files_tests();
+    failed += run_half_tests();
+    failed += run_threads_tests();
+    return failed != 0;
+}
