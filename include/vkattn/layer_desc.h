@@ -28,15 +28,15 @@ typedef enum vka_qk_norm {
 
 typedef struct vka_layer_desc {
     uint32_t struct_size; /* sizeof(vka_layer_desc) */
-    uint32_t hidden_size; /* elements of a hidden state; any value >= 1 */
-    uint32_t heads;       /* query heads of the whole layer */
-    uint32_t kv_heads;    /* KV heads of the whole layer; heads % kv_heads == 0 */
+    uint32_t hidden_size; /* elements of a hidden state; 1 .. 2^31 - 1 */
+    uint32_t heads;       /* query heads of the whole layer; heads * head size is below 2^31 */
+    uint32_t kv_heads;    /* KV heads of the whole layer, at most heads; whole groups are a rule of the layout */
     uint32_t head_dim;    /* elements of one Q or K head, 1 .. VKA_MAX_HEAD_DIM; 0: hidden_size / heads */
     uint32_t v_head_dim;  /* elements of one V head, 1 .. VKA_MAX_HEAD_DIM; 0: head_dim */
     double scale;         /* softmax scale; 0: 1 / sqrt(head_dim) */
     vka_rope_type rope_type;
     vka_rope_pairing rope_pairing;
-    uint32_t rotary_dim; /* leading elements of a head that turn, even; 0: head_dim */
+    uint32_t rotary_dim; /* leading elements of a head that turn, even; 0: head_dim; set to 0 without RoPE */
     double rope_theta;   /* base; 0: 10000 */
     vka_qk_norm qk_norm;
     double norm_eps; /* of the QK-norm; 0: 1e-6 */

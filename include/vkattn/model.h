@@ -108,7 +108,8 @@ typedef struct vka_generate_params {
     uint32_t o_bias;   /* nonzero: make an o bias */
 } vka_generate_params;
 
-/* Weights for any description, scaled so that activations keep their size. */
+/* Weights for any description (resolved or not), scaled so that activations keep their size: q, k, v and o are uniform
+ * with the variance 1 / columns, biases lie in [-0.5, 0.5), norm weights in [0.5, 1.5). `params` may be NULL. */
 VKA_API vka_status vka_weights_generate(vka_generated_weights **out, const vka_layer_desc *desc,
                                         const vka_generate_params *params, vka_error *error);
 VKA_API const vka_layer_weights *vka_weights_view(const vka_generated_weights *weights);
