@@ -53,11 +53,9 @@ FNR == 1 {
 /^[ \t]*#[ \t]*include/ {
     if ($0 ~ /(volk|vulkan)/ && folder != "engine/vk")
         violation("Vulkan headers belong in engine/vk")
-    if ($0 ~ /<(sys|netinet|arpa|net)\// || $0 ~ /<(unistd|pthread|fcntl|dirent|poll|sched|semaphore|strings|termios|spawn|glob|ftw|netdb|signal)\.h>/)
+    if ($0 ~ /<(sys|netinet|arpa|net)\// || $0 ~ /<(unistd|pthread|fcntl|dirent|poll|sched|semaphore|dlfcn|strings|termios|spawn|glob|ftw|netdb|signal)\.h>/)
         if (folder != "engine/base")
             violation("POSIX headers belong in engine/base")
-    if ($0 ~ /<dlfcn\.h>/ && FILENAME != "engine/vk/loader.c")
-        violation("dlfcn.h belongs in engine/vk/loader.c")
 }
 /(^|[^A-Za-z0-9_])(secure_)?getenv[ \t]*\(/ && FILENAME != "engine/base/files.c" {
     violation("getenv belongs in engine/base/files.c")
