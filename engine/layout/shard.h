@@ -11,17 +11,17 @@
  * local KV head are contiguous. A head held by several ranks of the device appears once. */
 typedef struct vka_shard {
     uint32_t device;
-    uint32_t ranks;            /* ranks placed here; 0 is allowed: an idle device */
-    uint32_t *rank;            /* [ranks] their numbers, ascending */
-    uint32_t *rank_q_begin;    /* [ranks] first local query head of each */
-    uint32_t *rank_q_count;    /* [ranks] */
+    uint32_t ranks;         /* ranks placed here; 0 is allowed: an idle device */
+    uint32_t *rank;         /* [ranks] their numbers, ascending */
+    uint32_t *rank_q_begin; /* [ranks] first local query head of each */
+    uint32_t *rank_q_count; /* [ranks] */
     uint32_t q_heads;
-    uint32_t *q_head;          /* [q_heads] local -> whole layer */
-    uint32_t *q_kv;            /* [q_heads] local query head -> local KV head */
+    uint32_t *q_head; /* [q_heads] local -> whole layer */
+    uint32_t *q_kv;   /* [q_heads] local query head -> local KV head */
     uint32_t kv_heads;
-    uint32_t *kv_head;         /* [kv_heads] local -> whole layer */
-    uint32_t *kv_q_begin;      /* [kv_heads + 1] local KV head -> its first local query head */
-    void *storage;             /* one block behind all arrays */
+    uint32_t *kv_head;    /* [kv_heads] local -> whole layer */
+    uint32_t *kv_q_begin; /* [kv_heads + 1] local KV head -> its first local query head */
+    void *storage;        /* one block behind all arrays */
 } vka_shard;
 
 /* `ranks` are placed and all of one (c, d) slice. Deterministic. VKA_ERR_HOST_MEMORY only. */

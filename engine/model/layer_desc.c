@@ -1,6 +1,6 @@
 /* Resolving a layer description: defaults are filled in, then every field is judged, so that all later code may take a
  * resolved description as it is. That query heads form whole groups is a rule of the layout, refused there with the
- * ways out, and so not judged here. Row numbers and widths are kept below 2^31, the arithmetic of the kernels. */
+ * ways out, and so not judged here. Row numbers and widths stay below 2^31, the arithmetic of the kernels. */
 #include "vkattn/layer_desc.h"
 
 #include <math.h>
@@ -8,6 +8,8 @@
 #include "base/error.h"
 
 #define MAX_WIDTH 0x7fffffffu
+
+_Static_assert(VKA_MAX_HEADS * VKA_MAX_HEAD_DIM <= MAX_WIDTH, "no projection is too wide");
 
 static vka_status check_count(const char *field, uint32_t value, uint32_t most, vka_error *error)
 {
@@ -23,22 +25,12 @@ static vka_status check_positive(const char *field, double value, vka_error *err
     return vka_fail(error, VKA_ERR_ARGUMENT, "%s is %g, expected a finite number above 0", field, value);
 }
 
-static vka_status check_width(const char *field, uint32_t heads, uint32_t head_dim, vka_error *error)
-{
-    uint64_t width = (uint64_t)heads * head_dim;
-
-    if (width <= MAX_WIDTH)
-        return VKA_OK;
-    return vka_fail(error, VKA_ERR_ARGUMENT, "%s is %u * %u = %llu elements, expected at most %u", field, heads,
-                    head_dim, (unsigned long long)width, MAX_WIDTH);
-}
-
 static vka_status resolve_heads(vka_layer_desc *desc, vka_error *error)
 {
     vka_status status = check_count("hidden_size", desc->hidden_size, MAX_WIDTH, error);
 
     if (status == VKA_OK)
-        status = check_count("heads", desc->heads, MAX_WIDTH, error);
+        status = check_count("heads", desc->heads, VKA_MAX_HEADS, error);
     if (status == VKA_OK)
         status = check_count("kv_heads", desc->kv_heads, desc->heads, error);
     if (status != VKA_OK)
@@ -56,10 +48,6 @@ static vka_status resolve_heads(vka_layer_desc *desc, vka_error *error)
     status = check_count("head_dim", desc->head_dim, VKA_MAX_HEAD_DIM, error);
     if (status == VKA_OK)
         status = check_count("v_head_dim", desc->v_head_dim, VKA_MAX_HEAD_DIM, error);
-    if (status == VKA_OK)
-        status = check_width("heads * head_dim", desc->heads, desc->head_dim, error);
-    if (status == VKA_OK)
-        status = check_width("heads * v_head_dim", desc->heads, desc->v_head_dim, error);
     return status;
 }
 

@@ -11,6 +11,7 @@ extern "C" {
 #endif
 
 #define VKA_MAX_HEAD_DIM 576u
+#define VKA_MAX_HEADS 4096u
 
 typedef enum vka_rope_type {
     VKA_ROPE_DEFAULT = 0, /* inv_i = theta^(-2i/rotary_dim), i = 0 .. rotary_dim/2 - 1 (Su et al., RoFormer) */
@@ -29,7 +30,7 @@ typedef enum vka_qk_norm {
 typedef struct vka_layer_desc {
     uint32_t struct_size; /* sizeof(vka_layer_desc) */
     uint32_t hidden_size; /* elements of a hidden state; 1 .. 2^31 - 1 */
-    uint32_t heads;       /* query heads of the whole layer; heads * head size is below 2^31 */
+    uint32_t heads;       /* query heads of the whole layer, 1 .. VKA_MAX_HEADS */
     uint32_t kv_heads;    /* KV heads of the whole layer, at most heads; whole groups are a rule of the layout */
     uint32_t head_dim;    /* elements of one Q or K head, 1 .. VKA_MAX_HEAD_DIM; 0: hidden_size / heads */
     uint32_t v_head_dim;  /* elements of one V head, 1 .. VKA_MAX_HEAD_DIM; 0: head_dim */

@@ -48,6 +48,9 @@ typedef enum vka_layout_rule {
     VKA_RULE_GRID = 5,          /* tp*cp*dp exceeds VKA_MAX_RANKS */
 } vka_layout_rule;
 
+/* "group", "query_heads", "kv_heads", "kv_replicated", "grid"; "none" otherwise. Never NULL. */
+VKA_API const char *vka_layout_rule_name(vka_layout_rule rule);
+
 #define VKA_MAX_RANKS 4096u
 #define VKA_MAX_VALID_TP 64u
 
@@ -86,13 +89,13 @@ typedef struct vka_device_cost {
     uint32_t ranks;    /* logical ranks placed here */
     uint32_t q_heads;  /* distinct query heads */
     uint32_t kv_heads; /* distinct KV heads (a KV head replicated on ranks of one device counts once) */
-    uint64_t weight_bytes;
-    uint64_t cache_bytes_per_token; /* K and V of one token, as stored (padded head sizes) */
+    uint64_t weight_bytes;             /* q, k, v and o projections as stored (padded head sizes) */
+    uint64_t cache_bytes_per_token;    /* K and V of one token that lives here, as stored (padded head sizes) */
     uint64_t upload_bytes_per_token;   /* hidden states in, F32 */
     uint64_t download_bytes_per_token; /* partial sum out, F32 */
 } vka_device_cost;
 
-/* Fills costs[0 .. device_count) for placed ranks. dtypes: VKA_DTYPE_DEFAULT means F16 weights and F16 cache. */
+/* Fills costs[0 .. device_count) for placed ranks; an idle device costs nothing. dtypes: VKA_DTYPE_DEFAULT means F16 weights and F16 cache. */
 VKA_API vka_status vka_placement_cost(const vka_layer_desc *desc, const vka_rank *ranks, uint32_t rank_count,
                                       uint32_t device_count, vka_dtype weight_dtype, vka_dtype cache_dtype,
                                       vka_device_cost *costs, vka_error *error);

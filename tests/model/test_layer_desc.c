@@ -91,7 +91,7 @@ static void refusals_name_the_field(void **state)
     REFUSED(hidden_size, 0);
     REFUSED(hidden_size, 0x80000000u);
     REFUSED(heads, 0);
-    REFUSED(heads, 1u << 26); /* times 64 elements: 2^32 */
+    REFUSED(heads, VKA_MAX_HEADS + 1);
     REFUSED(kv_heads, 0);
     REFUSED(kv_heads, 15);
     REFUSED(head_dim, 577);
