@@ -21,6 +21,12 @@
 
 #define VKA_NO_OFFSET 0xffffffffu
 
+/* Words of the records that lie in call parameters. */
+#define EPILOGUE_ROW_WORDS 4u
+#define ATTENTION_TILE_WORDS 8u
+#define ATTENTION_HEADS_WORDS 4u
+#define COMBINE_ROW_WORDS 4u
+
 /* GEMM, GEMV: y[i, j] = sum over k of x[i, k] * w[j, k], i < rows, j < cols, k < depth (a multiple of 8).
  * Bindings: 0 x (float), 1 w (float, or two 16-bit values a word, the lower-addressed one in the low half),
  * 2 y (float). w_offset and w_stride count weight elements and are multiples of 8. */
@@ -42,7 +48,8 @@ VKA_RECORD_END(gemm_push)
  * Source element: src_offset + row*src_stride + head*head_pad + i.
  * dst_paged == 0: destination float dst_offset + row*dst_stride + head*head_pad + i (dtype of the variant is ignored:
  * always float). dst_paged == 1: only rows whose record names `slab`; cache element
- * page*page_stride + dst_offset + (head*page_size + slot)*head_pad + i, in the variant's dtype (F16 packed two a word).
+ * page*page_stride + dst_offset + (head*page_size + slot)*head_pad + i, in the variant's dtype (F16 packed two a word);
+ * page_stride and dst_offset are then multiples of 8.
  * Elements head_dim .. head_pad-1 are written as zeros. Invocations own whole words, so nothing is written twice. */
 VKA_RECORD_BEGIN(epilogue_push)
     VKA_UINT rows;
@@ -76,7 +83,8 @@ VKA_RECORD_END(epilogue_row)
 /* PREFILL, DECODE. Bindings: 0 call parameters (uint), 1 q (float), 2 cache slab (variant's dtype), 3 out (float).
  * Workgroup x: tile_offset + x names the attention_tile; y: the attention_heads record.
  * K element: page*page_stride + k_offset + (kv_head*page_size + j % page_size)*qk_pad + i, and V likewise with v_offset
- * and v_pad, where page = parameters[tile.pages + j / page_size]. page_stride, k_offset, v_offset count cache elements.
+ * and v_pad, where page = parameters[tile.pages + j / page_size]. page_stride, k_offset, v_offset count cache elements
+ * and are multiples of 8. out_stride is a multiple of 4.
  * Query row r of a tile, position p = tile.position + r, sees key j iff key_begin <= j < key_end, and (causal) j <= p,
  * and (window > 0) j > p - window.
  * slot_stride == 0: final: O = acc / l (0 if l == 0) at (row + r)*out_stride + head*v_pad + i; if lse_offset is set,
@@ -139,7 +147,7 @@ VKA_RECORD_END(combine_row)
  * packed F16 (then dst_dim and the destination's offset and strides are even). Bindings: 0 source, 1 destination. */
 VKA_RECORD_BEGIN(pack_push)
     VKA_UINT batch;
-    VKA_UINT length;
+    VKA_UINT tokens; /* not `length`: GLSL reserves it */
     VKA_UINT heads;
     VKA_UINT src_dim;
     VKA_UINT dst_dim;

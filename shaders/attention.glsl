@@ -1,0 +1,88 @@
+/* What prefill and decoding share: bindings, the tile and its head record, visible keys, addresses in the paged cache,
+ * and where results go. */
+#include "softmax.glsl"
+
+layout(constant_id = 0) const uint QK_PAD = 8u;
+layout(constant_id = 1) const uint V_PAD = 8u;
+
+layout(push_constant) uniform Push { attention_push push; };
+layout(std430, set = 0, binding = 0) readonly buffer Parameters { uint parameters[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Q { vec4 q[]; };
+#define VKA_STORED_BINDING 2
+#include "octet.glsl"
+layout(std430, set = 0, binding = 3) writeonly buffer Out { vec4 rows_out[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer OutScalars { float scalars_out[]; };
+
+attention_tile load_tile(uint index)
+{
+    uint at = push.tile_offset + index * ATTENTION_TILE_WORDS;
+    return attention_tile(parameters[at], parameters[at + 1u], int(parameters[at + 2u]), parameters[at + 3u],
+                          parameters[at + 4u], parameters[at + 5u], parameters[at + 6u], parameters[at + 7u]);
+}
+
+attention_heads load_heads(uint index)
+{
+    uint at = push.heads_offset + index * ATTENTION_HEADS_WORDS;
+    return attention_heads(parameters[at], parameters[at + 1u], parameters[at + 2u], 0u);
+}
+
+/* The keys begin .. end-1 that a row of the tile sees; empty when end <= begin. Both grow with the row. */
+struct key_range {
+    uint begin;
+    uint end;
+};
+
+key_range visible_keys(attention_tile tile, uint row)
+{
+    uint seen = uint(max(tile.position + int(row) + 1, 0));
+    key_range range = key_range(tile.key_begin, tile.key_end);
+    if (push.causal != 0u)
+        range.end = min(range.end, seen);
+    if (push.window != 0u)
+        range.begin = max(range.begin, seen - min(seen, push.window));
+    return range;
+}
+
+/* Octets of K (x) and V (y) at which the vectors of a key begin. */
+uvec2 key_address(attention_tile tile, uint kv_head, uint key)
+{
+    uint page = key / push.page_size;
+    uint slot = key - page * push.page_size;
+    uint base = parameters[tile.pages + page] * push.page_stride;
+    uint vector = kv_head * push.page_size + slot;
+    return uvec2(base + push.k_offset + vector * QK_PAD, base + push.v_offset + vector * V_PAD) / 8u;
+}
+
+bool is_partial(attention_tile tile)
+{
+    return tile.slot_stride != 0u;
+}
+
+/* Float at which the output of (row, head) begins. */
+uint output_address(attention_tile tile, uint row, uint head)
+{
+    if (is_partial(tile))
+        return ((tile.slot + row * tile.slot_stride) * push.heads + head) * (V_PAD + 8u);
+    return (tile.row + row) * push.out_stride + head * V_PAD;
+}
+
+/* Octet `column` of the output of (row, head), given its unnormalised sum. */
+void store_output(attention_tile tile, uint row, uint head, uint column, octet sum, float total)
+{
+    uint at = output_address(tile, row, head) / 4u + 2u * column;
+    bool partial = is_partial(tile);
+    rows_out[at] = mix(normalised(sum.lo, total), sum.lo, bvec4(partial));
+    rows_out[at + 1u] = mix(normalised(sum.hi, total), sum.hi, bvec4(partial));
+}
+
+/* What accompanies the output of (row, head): m and l, or the log-sum-exp. */
+void store_state(attention_tile tile, uint row, uint head, float maximum, float total)
+{
+    if (is_partial(tile)) {
+        uint at = output_address(tile, row, head) + V_PAD;
+        scalars_out[at] = maximum;
+        scalars_out[at + 1u] = total;
+    } else if (push.lse_offset != VKA_NO_OFFSET) {
+        scalars_out[push.lse_offset + (tile.row + row) * push.heads + head] = log_sum_exp(maximum, total);
+    }
+}

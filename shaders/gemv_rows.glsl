@@ -1,0 +1,33 @@
+/* One function of gemv.comp, included for each number of rows: GEMV_SUM is its name, GEMV_ROWS the rows. It sums the
+ * octets depth_lane, depth_lane + DEPTH_LANES, ... of COLS columns into `part`. */
+void GEMV_SUM(uint row, uint col, uint tile_col, uint depth_lane)
+{
+    uint x_at[GEMV_ROWS];
+    uint w_at[COLS];
+    float sum[COLS][GEMV_ROWS];
+    [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
+        x_at[r] = (push.x_offset + min(row + r, push.rows - 1u) * push.x_stride) / 4u;
+    [[unroll]] for (uint c = 0u; c < COLS; c++) {
+        w_at[c] = (push.w_offset + min(col + tile_col + c, push.cols - 1u) * push.w_stride) / 8u;
+        [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
+            sum[c][r] = 0.0;
+    }
+    for (uint k = depth_lane; k < push.depth / 8u; k += DEPTH_LANES) {
+        octet rows[GEMV_ROWS];
+        [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
+            rows[r] = octet(x[x_at[r] + 2u * k], x[x_at[r] + 2u * k + 1u]);
+        [[unroll]] for (uint c = 0u; c < COLS; c++) {
+            octet weight = load_octet(w_at[c] + k);
+            [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
+                [[unroll]] for (uint i = 0u; i < 4u; i++) {
+                    sum[c][r] = fma(rows[r].lo[i], weight.lo[i], sum[c][r]);
+                    sum[c][r] = fma(rows[r].hi[i], weight.hi[i], sum[c][r]);
+                }
+        }
+    }
+    [[unroll]] for (uint c = 0u; c < COLS; c++)
+        [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
+            part[r][tile_col + c][depth_lane] = sum[c][r];
+}
+#undef GEMV_SUM
+#undef GEMV_ROWS
