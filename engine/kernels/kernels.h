@@ -35,15 +35,14 @@ typedef struct vka_variant {
     vka_kernel kernel;
     vka_dtype dtype;        /* of weights (gemm, gemv), cache (epilogue, prefill, decode), destination (pack);
                                VKA_DTYPE_DEFAULT: any */
-    const uint32_t *spirv;  /* NULL: not built, see not_built */
+    const uint32_t *spirv;
     size_t spirv_bytes;
-    const char *not_built;  /* reason, or NULL */
     uint64_t needs;         /* capability bits */
     int priority;           /* highest wins among those that can run */
     uint32_t local_size;    /* invocations per workgroup */
     uint32_t tile_rows;     /* rows of the result per workgroup: GEMM, GEMV m-tile; PREFILL query rows; else 1 */
-    uint32_t tile_cols;     /* GEMM, GEMV: columns of the result per workgroup; PREFILL, DECODE: query heads per
-                               workgroup; else 1 */
+    uint32_t tile_cols;     /* GEMM, GEMV: columns of the result per workgroup; EPILOGUE: heads, PREFILL, DECODE: query
+                               heads per workgroup; else 1 */
     uint32_t shared_bytes;  /* for the largest head size */
     uint32_t storage_bindings;
     uint32_t texel_bindings;

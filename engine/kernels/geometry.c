@@ -1,0 +1,67 @@
+/* How many workgroups a variant needs, and its specialisation constants. Axes that count rows or words are folded over
+ * a second axis, as no axis may have more than 65,535 groups. */
+#include "kernels/kernels.h"
+
+enum { FOLD = 32768 };
+
+static uint32_t divide_up(uint32_t count, uint32_t by)
+{
+    return count / by + (count % by != 0);
+}
+
+static void fold(uint32_t count, uint32_t *inner, uint32_t *outer)
+{
+    *inner = count < FOLD ? count : FOLD;
+    *outer = divide_up(count, FOLD);
+}
+
+void vka_groups_gemm(const vka_variant *variant, const gemm_push *push, uint32_t groups[3])
+{
+    groups[0] = divide_up(push->cols, variant->tile_cols);
+    groups[1] = divide_up(push->rows, variant->tile_rows);
+    groups[2] = 1;
+}
+
+void vka_groups_epilogue(const vka_variant *variant, const epilogue_push *push, uint32_t groups[3])
+{
+    groups[0] = divide_up(push->heads, variant->tile_cols);
+    fold(push->rows, &groups[1], &groups[2]);
+}
+
+void vka_groups_attention(const vka_variant *variant, uint32_t tiles, uint32_t head_records, uint32_t groups[3])
+{
+    (void)variant; /* tiles and records are already cut to its size */
+    groups[0] = tiles;
+    groups[1] = head_records;
+    groups[2] = 1;
+}
+
+void vka_groups_combine(const vka_variant *variant, uint32_t entries, uint32_t heads, uint32_t groups[3])
+{
+    (void)variant; /* one workgroup per entry and head, whatever its size */
+    groups[0] = entries;
+    groups[1] = heads;
+    groups[2] = 1;
+}
+
+void vka_groups_pack(const vka_variant *variant, const pack_push *push, uint32_t groups[3])
+{
+    uint32_t word_elements = variant->dtype == VKA_F16 ? 2 : 1;
+    uint32_t words = push->batch * push->tokens * push->heads * (push->dst_dim / word_elements);
+    fold(divide_up(words, variant->local_size), &groups[0], &groups[1]);
+    groups[2] = 1;
+}
+
+uint32_t vka_variant_spec(const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad, uint32_t spec[16])
+{
+    if (variant->kernel != VKA_KERNEL_PREFILL && variant->kernel != VKA_KERNEL_DECODE)
+        return 0;
+    spec[0] = qk_pad;
+    spec[1] = v_pad;
+    return 2;
+}
+
+uint32_t vka_gemv_max_rows(void)
+{
+    return 4;
+}

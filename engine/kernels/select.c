@@ -1,0 +1,188 @@
+/* Selection: the row of highest priority whose needs are met, or the one that the user forces; and for every other row
+ * the reason why not. */
+#include "kernels/kernels.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static const char *const cap_names[] = {
+#define VKA_CAP_TEXT(name, number, text) [number] = text,
+    VKA_CAP_LIST(VKA_CAP_TEXT)
+#undef VKA_CAP_TEXT
+};
+
+/* Text of limited size that is appended to; what does not fit is cut. */
+typedef struct text {
+    char *data;
+    size_t size;
+    size_t used;
+} text;
+
+__attribute__((format(printf, 2, 3))) static void append(text *out, const char *format, ...)
+{
+    if (out->used + 1 >= out->size)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(out->data + out->used, out->size - out->used, format, arguments);
+    va_end(arguments);
+    if (written > 0)
+        out->used += (size_t)written;
+    if (out->used >= out->size)
+        out->used = out->size - 1;
+}
+
+static bool within(text *reason, const char *what, uint64_t needed, uint64_t available)
+{
+    if (needed <= available)
+        return true;
+    append(reason, "needs %s %llu, the device has %llu", what, (unsigned long long)needed,
+           (unsigned long long)available);
+    return false;
+}
+
+/* Writes nothing when the row can run. */
+static bool can_run(const vka_variant *row, const vka_caps *caps, text *reason)
+{
+    for (uint32_t bit = 0; bit < VKA_CAP_COUNT; bit++) {
+        if (row->needs & ~caps->bits & VKA_CAP_BIT(bit)) {
+            append(reason, "needs capability %s, which the device lacks", cap_names[bit]);
+            return false;
+        }
+    }
+    return within(reason, "workgroup invocations", row->local_size, caps->max_invocations) &&
+           within(reason, "workgroup size x", row->local_size, caps->max_local_size[0]) &&
+           within(reason, "shared memory bytes", row->shared_bytes, caps->shared_bytes) &&
+           within(reason, "storage buffers", row->storage_bindings, caps->storage_buffers) &&
+           within(reason, "push constant bytes", row->push_bytes, caps->push_bytes);
+}
+
+static bool serves(const vka_variant *row, vka_kernel kernel, vka_dtype dtype)
+{
+    return row->kernel == kernel && (row->dtype == VKA_DTYPE_DEFAULT || row->dtype == dtype);
+}
+
+/* The next name of a comma-separated list; returns its length, 0 at the end. */
+static size_t next_name(const char **list, const char **name)
+{
+    *name = *list + strspn(*list, ", ");
+    size_t length = strcspn(*name, ", ");
+    *list = *name + length;
+    return length;
+}
+
+static const vka_variant *find_name(const char *name, size_t length)
+{
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        const vka_variant *row = vka_variant_row(i);
+        if (strlen(row->name) == length && memcmp(row->name, name, length) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static vka_status fail_unknown(const char *name, size_t length, vka_error *error)
+{
+    char buffer[2048];
+    text valid = {buffer, sizeof buffer, 0};
+    for (uint32_t i = 0; i < vka_variant_rows(); i++)
+        append(&valid, "%s%s", i ? ", " : "", vka_variant_row(i)->name);
+    return vka_fail(error, VKA_ERR_ARGUMENT, "variants: there is no kernel variant \"%.*s\"; there are: %s.",
+                    (int)length, name, buffer);
+}
+
+/* The forced row for (kernel, dtype), or NULL. All names are checked, also those of other kernels. */
+static vka_status find_forced(vka_kernel kernel, vka_dtype dtype, const char *forced, const vka_variant **out,
+                              vka_error *error)
+{
+    const vka_variant *found = NULL;
+    const char *name;
+    for (size_t length; forced && (length = next_name(&forced, &name)) > 0;) {
+        const vka_variant *row = find_name(name, length);
+        if (!row)
+            return fail_unknown(name, length, error);
+        if (!serves(row, kernel, dtype))
+            continue;
+        if (found && found != row)
+            return vka_fail(error, VKA_ERR_ARGUMENT,
+                            "variants: both %s and %s are forced for kernel %s with type %s; name one of them.",
+                            found->name, row->name, vka_kernel_name(kernel), vka_dtype_name(dtype));
+        found = row;
+    }
+    *out = found;
+    return VKA_OK;
+}
+
+static vka_status fail_none(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, vka_error *error)
+{
+    char buffer[2048] = "";
+    text reasons = {buffer, sizeof buffer, 0};
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        const vka_variant *row = vka_variant_row(i);
+        if (!serves(row, kernel, dtype))
+            continue;
+        append(&reasons, " %s ", row->name);
+        can_run(row, caps, &reasons);
+        append(&reasons, ".");
+    }
+    return vka_fail(error, VKA_ERR_UNSUPPORTED, "No variant of kernel %s runs type %s on this device.%s",
+                    vka_kernel_name(kernel), vka_dtype_name(dtype), buffer);
+}
+
+static const vka_variant *find_best(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps)
+{
+    const vka_variant *best = NULL;
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        const vka_variant *row = vka_variant_row(i);
+        text ignored = {NULL, 0, 0};
+        if (serves(row, kernel, dtype) && (!best || row->priority > best->priority) && can_run(row, caps, &ignored))
+            best = row;
+    }
+    return best;
+}
+
+vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, const char *forced,
+                              const vka_variant **out, vka_error *error)
+{
+    const vka_variant *row = NULL;
+    vka_status status = find_forced(kernel, dtype, forced, &row, error);
+    if (status != VKA_OK)
+        return status;
+
+    char buffer[160] = "";
+    text reason = {buffer, sizeof buffer, 0};
+    if (row && !can_run(row, caps, &reason))
+        return vka_fail(error, VKA_ERR_ARGUMENT, "variants: %s is forced, but it %s.", row->name, buffer);
+    if (!row)
+        row = find_best(kernel, dtype, caps);
+    if (!row)
+        return fail_none(kernel, dtype, caps, error);
+    *out = row;
+    return VKA_OK;
+}
+
+bool vka_variant_reason(uint32_t index, const vka_caps *caps, const char *forced, char *reason, size_t size)
+{
+    text out = {reason, size, 0};
+    if (size > 0)
+        reason[0] = '\0';
+    const vka_variant *row = vka_variant_row(index);
+    if (!row) {
+        append(&out, "there is no row %u", index);
+        return false;
+    }
+    if (!can_run(row, caps, &out))
+        return false;
+    const vka_variant *chosen;
+    if (vka_variant_select(row->kernel, row->dtype, caps, forced, &chosen, NULL) != VKA_OK) {
+        append(&out, "the list of forced variants cannot be met");
+        return false;
+    }
+    if (chosen == row)
+        return true;
+    append(&out, chosen->priority > row->priority ? "%s has a higher priority" : "%s is forced", chosen->name);
+    return false;
+}

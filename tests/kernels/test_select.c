@@ -1,0 +1,220 @@
+/* Selection of kernel variants: every row can be had, every refusal names its reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+/* Exactly what design allows every device to have. */
+static const vka_caps floor_caps = {
+    .max_invocations = 128,
+    .max_local_size = {128, 128, 64},
+    .max_groups = {65535, 65535, 65535},
+    .shared_bytes = 16384,
+    .storage_buffers = 4,
+    .push_bytes = 128,
+    .max_range = 1u << 27,
+    .max_buffer = 1u << 30,
+    .max_alloc = 1u << 30,
+};
+
+static vka_caps rich_caps(void)
+{
+    vka_caps caps = floor_caps;
+    caps.bits = UINT64_MAX;
+    caps.max_invocations = 1024;
+    caps.max_local_size[0] = 1024;
+    caps.shared_bytes = 65536;
+    caps.storage_buffers = 32;
+    caps.push_bytes = 256;
+    caps.texel_elements = UINT32_MAX;
+    return caps;
+}
+
+static void floor_serves_all(void **state)
+{
+    (void)state;
+    static const vka_dtype weights[] = {VKA_F32, VKA_F16, VKA_BF16};
+    for (int kernel = 0; kernel < VKA_KERNEL_COUNT; kernel++) {
+        bool weighs = kernel == VKA_KERNEL_GEMM || kernel == VKA_KERNEL_GEMV;
+        for (int i = 0; i < (weighs ? 3 : 2); i++) {
+            const vka_variant *row = NULL;
+            assert_int_equal(vka_variant_select((vka_kernel)kernel, weights[i], &floor_caps, NULL, &row, NULL), VKA_OK);
+            assert_int_equal(row->kernel, kernel);
+            assert_int_equal(row->needs, 0);
+            assert_int_equal(row->texel_bindings, 0);
+        }
+    }
+}
+
+static void every_row_can_be_forced(void **state)
+{
+    (void)state;
+    vka_caps caps = rich_caps();
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        const vka_variant *row = vka_variant_row(i);
+        const vka_variant *chosen = NULL;
+        char reason[160];
+        assert_int_equal(vka_variant_select(row->kernel, row->dtype, &caps, row->name, &chosen, NULL), VKA_OK);
+        assert_ptr_equal(chosen, row);
+        assert_true(vka_variant_reason(i, &caps, row->name, reason, sizeof reason));
+        assert_string_equal(reason, "");
+        assert_true(row->spirv_bytes > 20 && row->spirv[0] == 0x07230203u);
+        assert_true(row->push_bytes <= 128);
+    }
+    assert_null(vka_variant_row(vka_variant_rows()));
+}
+
+static void one_row_is_selected_per_kernel_and_type(void **state)
+{
+    (void)state;
+    vka_caps caps = rich_caps();
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        const vka_variant *row = vka_variant_row(i);
+        int selected = 0;
+        for (uint32_t j = 0; j < vka_variant_rows(); j++) {
+            const vka_variant *other = vka_variant_row(j);
+            char reason[160];
+            if (other->kernel != row->kernel || other->dtype != row->dtype)
+                continue;
+            bool chosen = vka_variant_reason(j, &caps, NULL, reason, sizeof reason);
+            assert_int_equal(chosen, reason[0] == '\0');
+            selected += chosen;
+        }
+        assert_int_equal(selected, 1);
+    }
+}
+
+static void expect_reason(const vka_caps *caps, const char *name, const char *forced, const char *expected)
+{
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        char reason[160];
+        if (strcmp(vka_variant_row(i)->name, name) != 0)
+            continue;
+        assert_false(vka_variant_reason(i, caps, forced, reason, sizeof reason));
+        assert_string_equal(reason, expected);
+        return;
+    }
+    fail_msg("no row %s", name);
+}
+
+static void limits_are_named(void **state)
+{
+    (void)state;
+    vka_caps caps = floor_caps;
+    caps.max_invocations = 16;
+    expect_reason(&caps, "gemm_f32_floor", NULL, "needs workgroup invocations 64, the device has 16");
+    caps = floor_caps;
+    caps.max_local_size[0] = 16;
+    expect_reason(&caps, "gemm_f32_floor", NULL, "needs workgroup size x 64, the device has 16");
+    caps = floor_caps;
+    caps.shared_bytes = 1024;
+    expect_reason(&caps, "prefill_f16_floor", NULL, "needs shared memory bytes 9856, the device has 1024");
+    caps = floor_caps;
+    caps.storage_buffers = 3;
+    expect_reason(&caps, "decode_f16_floor", NULL, "needs storage buffers 4, the device has 3");
+    caps = floor_caps;
+    caps.push_bytes = 32;
+    expect_reason(&caps, "gemm_f32_floor", NULL, "needs push constant bytes 36, the device has 32");
+}
+
+static void nothing_runs(void **state)
+{
+    (void)state;
+    const vka_variant *row = NULL;
+    vka_error error;
+    vka_caps caps = floor_caps;
+    caps.storage_buffers = 3;
+    assert_int_equal(vka_variant_select(VKA_KERNEL_DECODE, VKA_F16, &caps, NULL, &row, &error), VKA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "decode_f16_floor needs storage buffers 4, the device has 3."));
+    assert_int_equal(vka_variant_select(VKA_KERNEL_DECODE, VKA_BF16, &floor_caps, NULL, &row, &error),
+                     VKA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "decode"));
+    assert_non_null(strstr(error.message, "BF16"));
+    assert_null(row);
+}
+
+static void forced_names_are_checked(void **state)
+{
+    (void)state;
+    const vka_variant *row = NULL;
+    vka_error error;
+    /* an unknown name is refused by every kernel, and the valid ones are listed */
+    assert_int_equal(
+        vka_variant_select(VKA_KERNEL_PACK, VKA_F32, &floor_caps, "gemm_f32_floor, nonsense", &row, &error),
+        VKA_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "\"nonsense\""));
+    for (uint32_t i = 0; i < vka_variant_rows(); i++)
+        assert_non_null(strstr(error.message, vka_variant_row(i)->name));
+    assert_int_equal(vka_variant_select(VKA_KERNEL_PACK, VKA_F32, &floor_caps, "pack_f32_floo", &row, &error),
+                     VKA_ERR_ARGUMENT);
+
+    vka_caps caps = floor_caps;
+    caps.push_bytes = 32;
+    assert_int_equal(vka_variant_select(VKA_KERNEL_GEMM, VKA_F32, &caps, "gemm_f32_floor", &row, &error),
+                     VKA_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "gemm_f32_floor is forced, but it needs push constant bytes 36"));
+    assert_null(row);
+
+    /* names of other kernels and types, blanks and empty names do not matter */
+    assert_int_equal(
+        vka_variant_select(VKA_KERNEL_PACK, VKA_F32, &floor_caps, " gemm_f32_floor,, pack_f16_floor,", &row, &error),
+        VKA_OK);
+    assert_string_equal(row->name, "pack_f32_floor");
+}
+
+static void geometry_covers_everything(void **state)
+{
+    (void)state;
+    const vka_variant *row = NULL;
+    uint32_t groups[3];
+    assert_int_equal(vka_variant_select(VKA_KERNEL_GEMM, VKA_F16, &floor_caps, NULL, &row, NULL), VKA_OK);
+    gemm_push gemm = {.rows = row->tile_rows + 1, .cols = 2 * row->tile_cols};
+    vka_groups_gemm(row, &gemm, groups);
+    assert_true(groups[0] == 2 && groups[1] == 2 && groups[2] == 1);
+
+    assert_int_equal(vka_variant_select(VKA_KERNEL_EPILOGUE, VKA_F16, &floor_caps, NULL, &row, NULL), VKA_OK);
+    epilogue_push epilogue = {.rows = 100000, .heads = row->tile_cols + 1};
+    vka_groups_epilogue(row, &epilogue, groups);
+    assert_int_equal(groups[0], 2);
+    assert_true(groups[1] <= 65535 && groups[1] * groups[2] >= 100000);
+
+    assert_int_equal(vka_variant_select(VKA_KERNEL_PACK, VKA_F16, &floor_caps, NULL, &row, NULL), VKA_OK);
+    pack_push pack = {.batch = 3, .tokens = 100000, .heads = 7, .dst_dim = 8};
+    vka_groups_pack(row, &pack, groups);
+    assert_true(groups[0] <= 65535 && groups[1] <= 65535 && groups[2] == 1);
+    assert_true((uint64_t)groups[0] * groups[1] * row->local_size >= 3ull * 100000 * 7 * 4);
+}
+
+static void heads_become_constants(void **state)
+{
+    (void)state;
+    uint32_t spec[16];
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        const vka_variant *row = vka_variant_row(i);
+        bool attends = row->kernel == VKA_KERNEL_PREFILL || row->kernel == VKA_KERNEL_DECODE;
+        assert_int_equal(vka_variant_spec(row, 192, 128, spec), attends ? 2 : 0);
+        if (attends)
+            assert_true(spec[0] == 192 && spec[1] == 128);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floor_serves_all),
+        cmocka_unit_test(every_row_can_be_forced),
+        cmocka_unit_test(one_row_is_selected_per_kernel_and_type),
+        cmocka_unit_test(limits_are_named),
+        cmocka_unit_test(nothing_runs),
+        cmocka_unit_test(forced_names_are_checked),
+        cmocka_unit_test(geometry_covers_everything),
+        cmocka_unit_test(heads_become_constants),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
