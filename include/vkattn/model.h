@@ -68,23 +68,26 @@ VKA_API vka_status vka_model_layer(const vka_model *model, uint32_t layer, vka_l
 
 /* ---- single safetensors files ---- */
 
-typedef struct vka_tensor_file vka_tensor_file;
+typedef struct vka_tensor_file vka_tensor_file; /* immutable after opening; may be shared by threads */
 
 typedef struct vka_named_tensor {
     const char *name;
-    vka_dtype dtype;
+    vka_dtype dtype;   /* VKA_DTYPE_DEFAULT: some other type of the format (I64, U8, ...), not computed with */
     uint32_t dims;     /* 0 .. 8 */
     uint64_t shape[8];
     const void *data;  /* row-major, native byte order, maybe unaligned */
 } vka_named_tensor;
 
+/* Maps the file and checks its header. Names and data live as long as the object. */
 VKA_API vka_status vka_tensor_file_open(vka_tensor_file **out, const char *path, vka_error *error);
 VKA_API void vka_tensor_file_close(vka_tensor_file **file);
 VKA_API size_t vka_tensor_file_count(const vka_tensor_file *file);
+/* In the order of names; NULL past the end. */
 VKA_API const vka_named_tensor *vka_tensor_file_at(const vka_tensor_file *file, size_t index);
 VKA_API const vka_named_tensor *vka_tensor_file_find(const vka_tensor_file *file, const char *name); /* or NULL */
 
-/* Writes `count` tensors to `path` atomically (a temporary file in the same folder, then rename). */
+/* Writes `count` tensors to `path` atomically (a temporary file in the same folder, then rename). Names are UTF-8 and
+ * differ; types are F32, F16 or BF16. */
 VKA_API vka_status vka_tensor_file_write(const char *path, const vka_named_tensor *tensors, size_t count,
                                          vka_error *error);
 
