@@ -31,7 +31,7 @@ const vka_device_info *gpu_instance_info(const gpu_instance *instance, uint32_t 
 
 /* ---- device choice: pure functions over device facts (vk/choose.c) ---- */
 
-/* Sets duplicate_of and note where the same GPU is shown through two drivers. */
+/* Sets duplicate_of and note where the same GPU is shown through two drivers (vk/duplicates.c). */
 void gpu_mark_duplicates(vka_device_info *devices, uint32_t count);
 /* Parses the device grammar; chosen[] gets indices (repeats allowed); VKA_ERR_ARGUMENT lists what there is. */
 vka_status gpu_choose(const vka_device_info *devices, uint32_t count, const char *grammar, uint32_t *chosen,
@@ -45,12 +45,15 @@ typedef struct gpu_device_params {
     uint32_t physical; /* index in the instance's list */
     uint32_t position; /* position in the context's device list, used in errors */
     const char *pretend;
-    const char *pipeline_cache_dir; /* NULL: no cache on disk */
+    const char *pipeline_cache_dir; /* NULL: no cache on disk; see gpu_pipeline_cache_dir() */
+    bool cache_software_pipelines; /* on disk for CPU devices too, whose drivers keep nothing useful there: for tests */
 } gpu_device_params;
 
-vka_status gpu_device_open(gpu_device **out, gpu_instance *instance, const gpu_device_params *params,
-                           vka_error *error);
-void gpu_device_close(gpu_device **device); /* waits for the queue first */
+/* The folder that `params` asks for, or the default; false when there is to be no cache on disk (or no home folder). */
+bool gpu_pipeline_cache_dir(const vka_context_params *params, char *out, size_t size);
+
+vka_status gpu_device_open(gpu_device **out, gpu_instance *instance, const gpu_device_params *params, vka_error *error);
+void gpu_device_close(gpu_device **device);                /* waits for the queue first */
 const vka_caps *gpu_device_caps(const gpu_device *device); /* after quirks and pretend */
 const vka_device_info *gpu_device_info(const gpu_device *device);
 void gpu_device_memory(const gpu_device *device, vka_memory_use *use);
@@ -64,8 +67,8 @@ typedef enum gpu_memory {
 } gpu_memory;
 
 /* Checks the limits (VKA_ERR_LIMIT), sub-allocates from large blocks, binds. Usage: storage, uniform texel, transfer
- * both ways. `name` is static text for errors ("qkv weights panel"). Contents are undefined. An out-of-memory error says
- * what was asked, for which tensor, and what is left. */
+ * both ways. `name` is static text for errors ("qkv weights panel"). Contents are undefined. An out-of-memory error
+ * says what was asked, for which tensor, and what is left. */
 vka_status gpu_buffer_create(gpu_buffer **out, gpu_device *device, uint64_t bytes, gpu_memory memory, const char *name,
                              vka_error *error);
 void gpu_buffer_destroy(gpu_buffer **buffer);
@@ -79,7 +82,7 @@ vka_status gpu_buffer_invalidate(gpu_buffer *buffer, uint64_t offset, uint64_t b
 /* ---- pipelines ---- */
 
 #define GPU_MAX_BINDINGS 8
-#define GPU_MAX_SPEC 16
+#define GPU_MAX_SPEC     16
 
 typedef struct gpu_pipeline_desc {
     const char *name;
@@ -104,8 +107,8 @@ typedef enum gpu_texel_format { GPU_TEXEL_NONE = 0, GPU_TEXEL_RGBA32F, GPU_TEXEL
 
 typedef struct gpu_binding {
     gpu_buffer *buffer;
-    uint64_t offset; /* bytes; for texel views a multiple of the device's alignment */
-    uint64_t bytes;  /* 0: to the end */
+    uint64_t offset; /* bytes; a multiple of caps.texel_alignment for texel views, of 256 (always enough) for storage */
+    uint64_t bytes;  /* 0: to the end; a multiple of 16 for texel views */
     gpu_texel_format texel;
 } gpu_binding;
 

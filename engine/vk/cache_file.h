@@ -1,0 +1,27 @@
+/* Inside vk/: the container of a pipeline cache file. A file is used only when every byte of it is as it was written,
+ * by this library, for the same driver, device and shader: drivers trust what they are given. No Vulkan here. */
+#ifndef VKA_VK_CACHE_FILE_H
+#define VKA_VK_CACHE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* FNV-1a, 64 bits; `hash` is GPU_HASH_START or the result for what came before.
+ * (Fowler, Noll, Vo; constants of draft-eastlake-fnv.) */
+#define GPU_HASH_START 0xcbf29ce484222325ull
+uint64_t gpu_hash(uint64_t hash, const void *data, size_t size);
+
+/* Native byte order; the key follows, then the data. */
+typedef struct gpu_cache_header {
+    char magic[8];
+    uint64_t key_bytes;
+    uint64_t data_bytes;
+    uint64_t hash; /* of key and data */
+} gpu_cache_header;
+
+gpu_cache_header gpu_cache_file_header(const char *key, const void *data, size_t data_bytes);
+/* True, and where the data stands, when `file` is whole and made for `key`. */
+bool gpu_cache_file_read(const void *file, size_t size, const char *key, const void **data, size_t *data_bytes);
+
+#endif
