@@ -74,7 +74,8 @@ void add_values(uint index, uint count, vec4 factor)
                 vec4 weight = weights[key + c];
                 octet value = load_octet(values[key + c] + column);
                 [[unroll]] for (uint h = 0u; h < HEADS; h++)
-                    sum[h] = octet(fma(vec4(weight[h]), value.lo, sum[h].lo), fma(vec4(weight[h]), value.hi, sum[h].hi));
+                    sum[h] = octet(fma(vec4(weight[h]), value.lo, sum[h].lo),
+                                   fma(vec4(weight[h]), value.hi, sum[h].hi));
             }
         }
         [[unroll]] for (uint h = 0u; h < HEADS; h++)

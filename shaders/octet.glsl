@@ -1,5 +1,5 @@
-/* Eight consecutive stored elements as floats: the unit in which weights and the KV cache are read. The including shader
- * defines VKA_STORED_BINDING; VKA_F32, VKA_F16 or VKA_BF16 is defined for the row's dtype. 16-bit values lie two to a
+/* Eight consecutive stored elements as floats: the unit in which weights and the KV cache are read. The including
+ * shader defines VKA_STORED_BINDING; VKA_F32, VKA_F16 or VKA_BF16 is defined for the row's dtype. 16-bit values lie two to a
  * word, the lower-addressed one in the low half, so no 16-bit storage is needed. */
 
 struct octet {

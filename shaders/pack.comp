@@ -1,5 +1,6 @@
 #version 450
-/* Strided copy of [batch, tokens, heads, dim] with padding or truncation of dim; one invocation per destination word. */
+/* Strided copy of [batch, tokens, heads, dim] with padding or truncation of dim; one invocation per destination
+ * word. */
 #include "common.glsl"
 #include "half.glsl"
 

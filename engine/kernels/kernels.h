@@ -57,7 +57,7 @@ const vka_variant *vka_variant_row(uint32_t index);
 vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, const char *forced,
                               const vka_variant **out, vka_error *error);
 
-/* Why row `index` is not what selection gives: writes the reason, or "" when it is selected. Returns true if selected. */
+/* Why row `index` is not what selection gives: writes the reason, or "" when it is selected. Returns true if it is. */
 bool vka_variant_reason(uint32_t index, const vka_caps *caps, const char *forced, char *reason, size_t size);
 
 /* ---- dispatch geometry: how many workgroups a variant needs ---- */

@@ -1,0 +1,118 @@
+/* Check of the epilogue. Errors are carried along: each element has a value and a bound on the error of the device's
+ * value before the next step, in units of u = 2^-24.
+ *
+ * Bias: one addition, u |x + b|.
+ * RMSNorm, y = x * f * w with f = 1 / sqrt(S / n + eps): x is off by one unit (bias). S sums n squares, each off by
+ * 2 (bias) + 1 (product) and n additions: n + 3. The division by n is good to 2.5 ULP or 5 units, eps is rounded and
+ * added: 2; the root halves the sum of these. 1 / sqrt is an inverse square root (2 ULP), and up to two divisions
+ * (2.5 ULP each): 14. Two products: 2. Together (n + 10) / 2 + 17 units, taken as n / 2 + 24.
+ * RoPE, a cos - b sin: the errors of a and b, and per term the rounding of the table, of the product and of the sum:
+ * 3 units, taken as 4. */
+#include "verify/internal.h"
+
+#include <math.h>
+
+#include "base/error.h"
+
+typedef struct approximate {
+    double value;
+    double error;
+} approximate;
+
+typedef struct head_values {
+    const verify_epilogue_params *params;
+    size_t row, head;
+    approximate element[VKA_MAX_HEAD_DIM]; /* after bias and norm */
+} head_values;
+
+static void add_bias(head_values *head)
+{
+    const verify_epilogue_params *p = head->params;
+    const float *raw = p->raw + head->row * p->raw_stride + head->head * p->head_dim;
+    for (size_t i = 0; i < p->head_dim; i++) {
+        approximate *e = &head->element[i];
+        *e = (approximate){(double)raw[i], 0};
+        if (p->bias) {
+            e->value += (double)p->bias[head->head * p->head_dim + i];
+            e->error = UNIT * fabs(e->value);
+        }
+    }
+}
+
+static void normalise(head_values *head)
+{
+    const verify_epilogue_params *p = head->params;
+    if (!p->norm)
+        return;
+    double squares = 0;
+    for (size_t i = 0; i < p->head_dim; i++)
+        squares += head->element[i].value * head->element[i].value;
+    double count = (double)p->head_dim;
+    double factor = 1 / sqrt(squares / count + p->norm_eps);
+    for (size_t i = 0; i < p->head_dim; i++) {
+        approximate *e = &head->element[i];
+        e->value *= factor * (double)p->norm[i];
+        e->error = (count / 2 + 24) * UNIT * fabs(e->value);
+    }
+}
+
+/* Number of the pair that element i turns with, its partner, and whether it is the first of the two. */
+typedef struct pairing {
+    size_t pair, partner;
+    bool first;
+} pairing;
+
+static pairing pair_of(const verify_epilogue_params *p, size_t i)
+{
+    if (p->mutant == VERIFY_WRONG_ROPE_PAIRING)
+        return (pairing){i / 2, i ^ 1, i % 2 == 0};
+    size_t half = p->rotary_dim / 2;
+    return i < half ? (pairing){i, i + half, true} : (pairing){i - half, i - half, false};
+}
+
+static approximate turn(const head_values *head, size_t i)
+{
+    const verify_epilogue_params *p = head->params;
+    approximate own = head->element[i];
+    if (i >= p->rotary_dim)
+        return own;
+    pairing pair = pair_of(p, i);
+    approximate partner = head->element[pair.partner];
+    double exponent = -2 * (double)pair.pair / (double)p->rotary_dim;
+    double angle = (double)p->position[head->row] * pow(p->rope_theta, exponent);
+    double cosine = cos(angle);
+    double sine = pair.first ? -sin(angle) : sin(angle);
+    double terms = fabs(own.value * cosine) + fabs(partner.value * sine);
+    return (approximate){own.value * cosine + partner.value * sine,
+                         fabs(cosine) * own.error + fabs(sine) * partner.error + 4 * UNIT * terms};
+}
+
+static bool check_row(const void *params, size_t item, verify_result results[2])
+{
+    const verify_epilogue_params *p = params;
+    head_values head = {.params = p, .row = item};
+    for (head.head = 0; head.head < p->heads; head.head++) {
+        add_bias(&head);
+        normalise(&head);
+        for (size_t i = 0; i < p->head_dim; i++) {
+            approximate want = turn(&head, i);
+            double bound = want.error + 0x1p-126; /* flushed subnormals */
+            if (p->got_dtype != VKA_F32)
+                bound += verify_rounding_error(fabs(want.value) + want.error, p->got_dtype);
+            size_t index = head.head * p->head_dim + i;
+            verify_element(&results[0], item * p->heads * p->head_dim + index,
+                           (double)p->got[item * p->got_stride + index], want.value, bound);
+        }
+    }
+    return true;
+}
+
+vka_status verify_epilogue(const verify_epilogue_params *params, verify_result *result, vka_error *error)
+{
+    if (params->head_dim < 1 || params->head_dim > VKA_MAX_HEAD_DIM || params->rotary_dim > params->head_dim ||
+        params->rotary_dim % 2 != 0)
+        return vka_fail(error, VKA_ERR_ARGUMENT,
+                        "verify: head_dim %zu, rotary_dim %zu; expected 1 .. %u, and an even number up to it",
+                        params->head_dim, params->rotary_dim, VKA_MAX_HEAD_DIM);
+    return verify_items(params->rows, check_row, params, result, NULL, error);
+}
