@@ -139,6 +139,13 @@ bool vka_is_directory(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool vka_is_file(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 vka_status vka_make_directories(const char *path, vka_error *error)
 {
     size_t length = strlen(path);

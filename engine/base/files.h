@@ -24,6 +24,7 @@ typedef struct vka_piece {
 vka_status vka_write_file(const char *path, const vka_piece *pieces, size_t count, vka_error *error);
 
 bool vka_is_directory(const char *path);
+bool vka_is_file(const char *path); /* a regular file, or a link to one */
 /* Creates `path` and its parents with mode 0700 where missing. */
 vka_status vka_make_directories(const char *path, vka_error *error);
 

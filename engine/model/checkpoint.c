@@ -1,0 +1,224 @@
+/* A checkpoint: a folder with config.json and model.safetensors, or model.safetensors.index.json and its shards.
+ * Opening maps every file and reads headers only. All tensors of all files then stand in one table sorted by name. */
+#include "model/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "model/index.h"
+#include "model/json.h"
+
+static vka_status join_path(char **out, const char *folder, const char *name, vka_error *error)
+{
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = vka_alloc(NULL, size, 1);
+
+    if (!path)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for the path of '%s'", name);
+    snprintf(path, size, "%s/%s", folder, name);
+    *out = path;
+    return VKA_OK;
+}
+
+/* Sets *out to the path of config.json, given the folder or the file. */
+static vka_status find_config(char **out, const char *path, vka_error *error)
+{
+    size_t size = strlen(path) + 1;
+
+    if (vka_is_directory(path))
+        return join_path(out, path, "config.json", error);
+    *out = vka_alloc(NULL, size, 1);
+    if (!*out)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for the path '%s'", path);
+    memcpy(*out, path, size);
+    return VKA_OK;
+}
+
+/* ---- opening ---- */
+
+static vka_status open_shards(vka_model *model, const char *dir, const char *const *names, size_t count,
+                              vka_error *error)
+{
+    vka_status status = VKA_OK;
+
+    model->shards = vka_alloc(NULL, count, sizeof(vka_shard_file));
+    if (!model->shards)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for %zu files of '%s'", count, dir);
+    model->shard_count = count;
+    for (size_t i = 0; i < count && status == VKA_OK; i++) {
+        status = join_path(&model->shards[i].path, dir, names[i], error);
+        if (status == VKA_OK)
+            status = vka_tensor_file_open(&model->shards[i].file, model->shards[i].path, error);
+    }
+    return status;
+}
+
+static vka_status reserve_slots(vka_model *model, size_t count, vka_error *error)
+{
+    model->slots = vka_alloc(NULL, count, sizeof(vka_slot));
+    if (!model->slots)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for a table of %zu tensors", count);
+    return VKA_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const vka_slot *)a)->tensor->name, ((const vka_slot *)b)->tensor->name);
+}
+
+static vka_status open_single(vka_model *model, const char *dir, const char *name, vka_error *error)
+{
+    vka_status status = open_shards(model, dir, &name, 1, error);
+    size_t count;
+
+    if (status != VKA_OK)
+        return status;
+    count = vka_tensor_file_count(model->shards[0].file);
+    status = reserve_slots(model, count, error);
+    if (status != VKA_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        model->slots[i] = (vka_slot){vka_tensor_file_at(model->shards[0].file, i), &model->shards[0]};
+    model->slot_count = count;
+    return VKA_OK;
+}
+
+static vka_status fill_slots(vka_model *model, const vka_index *index, const char *label, vka_error *error)
+{
+    char name[VKA_PRINTABLE_BYTES];
+    vka_status status = reserve_slots(model, index->count, error);
+
+    if (status != VKA_OK)
+        return status;
+    for (size_t i = 0; i < index->count; i++) {
+        const vka_index_entry *entry = &index->entries[i];
+        const vka_shard_file *shard = &model->shards[entry->file];
+        const vka_named_tensor *tensor = vka_tensor_file_find(shard->file, entry->tensor);
+
+        if (!tensor)
+            return vka_fail(error, VKA_ERR_FORMAT, "%s: tensor '%s' should be in '%s', which lacks it", label,
+                            vka_printable(entry->tensor, name), shard->path);
+        model->slots[model->slot_count++] = (vka_slot){tensor, shard};
+    }
+    qsort(model->slots, model->slot_count, sizeof(vka_slot), by_name);
+    return VKA_OK;
+}
+
+static vka_status open_indexed(vka_model *model, const char *dir, const char *name, vka_error *error)
+{
+    vka_index index = {0};
+    char *path = NULL;
+    vka_status status = join_path(&path, dir, name, error);
+
+    if (status == VKA_OK)
+        status = vka_index_read(&index, path, error);
+    if (status == VKA_OK)
+        status = open_shards(model, dir, index.files, index.file_count, error);
+    if (status == VKA_OK)
+        status = fill_slots(model, &index, path, error);
+    vka_index_free(&index);
+    vka_free(NULL, path);
+    return status;
+}
+
+/* One file is preferred to an index, as transformers does. */
+static vka_status open_weights(vka_model *model, const char *dir, vka_error *error)
+{
+    static const char single[] = "model.safetensors", several[] = "model.safetensors.index.json";
+    char *path = NULL;
+    bool is_single, is_indexed = false;
+    vka_status status = join_path(&path, dir, single, error);
+
+    if (status != VKA_OK)
+        return status;
+    is_single = vka_is_file(path);
+    vka_free(NULL, path);
+    path = NULL;
+    if (!is_single) {
+        status = join_path(&path, dir, several, error);
+        is_indexed = status == VKA_OK && vka_is_file(path);
+        vka_free(NULL, path);
+    }
+    if (status != VKA_OK)
+        return status;
+    if (is_single)
+        return open_single(model, dir, single, error);
+    if (is_indexed)
+        return open_indexed(model, dir, several, error);
+    return vka_fail(error, VKA_ERR_IO, "'%s' has neither %s nor %s", dir, single, several);
+}
+
+vka_status vka_model_open(vka_model **out, const char *dir, vka_error *error)
+{
+    vka_model *model = NULL;
+    vka_status status;
+
+    if (!out || !dir)
+        return vka_fail(error, VKA_ERR_ARGUMENT, "%s is NULL", out ? "dir" : "out");
+    model = vka_alloc(NULL, 1, sizeof(*model));
+    if (!model)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for a model");
+    status = join_path(&model->config_path, dir, "config.json", error);
+    if (status == VKA_OK)
+        status = vka_config_read(&model->config, model->config_path, error);
+    if (status == VKA_OK)
+        status = open_weights(model, dir, error);
+    if (status != VKA_OK) {
+        vka_model_close(&model);
+        return status;
+    }
+    model->info = (vka_model_info){.architecture = model->config.architecture,
+                                   .model_type = model->config.family->model_type,
+                                   .layers = model->config.layers};
+    *out = model;
+    return VKA_OK;
+}
+
+void vka_model_close(vka_model **model)
+{
+    if (!model || !*model)
+        return;
+    for (size_t i = 0; i < (*model)->shard_count; i++) {
+        vka_tensor_file_close(&(*model)->shards[i].file);
+        vka_free(NULL, (*model)->shards[i].path);
+    }
+    vka_free(NULL, (*model)->shards);
+    vka_free(NULL, (*model)->slots);
+    vka_free(NULL, (*model)->config_path);
+    vka_config_free(&(*model)->config);
+    vka_free(NULL, *model);
+    *model = NULL;
+}
+
+const vka_model_info *vka_model_get_info(const vka_model *model)
+{
+    return model ? &model->info : NULL;
+}
+
+vka_status vka_model_read_config(const char *path, uint32_t layer, vka_layer_desc *desc, uint32_t *layers,
+                                 vka_error *error)
+{
+    vka_config config = {0};
+    vka_layer_desc found;
+    char *file = NULL;
+    vka_status status;
+
+    if (!path)
+        return vka_fail(error, VKA_ERR_ARGUMENT, "path is NULL");
+    status = find_config(&file, path, error);
+    if (status == VKA_OK)
+        status = vka_config_read(&config, file, error);
+    if (status == VKA_OK)
+        status = vka_config_layer(&config, layer, &found, file, error);
+    if (status == VKA_OK && desc)
+        *desc = found;
+    if (status == VKA_OK && layers)
+        *layers = config.layers;
+    vka_config_free(&config);
+    vka_free(NULL, file);
+    return status;
+}

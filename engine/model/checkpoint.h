@@ -1,0 +1,28 @@
+/* What an open checkpoint is made of. */
+#ifndef VKA_MODEL_CHECKPOINT_H
+#define VKA_MODEL_CHECKPOINT_H
+
+#include "model/config.h"
+#include "vkattn/model.h"
+
+typedef struct vka_shard_file {
+    char *path;
+    vka_tensor_file *file;
+} vka_shard_file;
+
+typedef struct vka_slot {
+    const vka_named_tensor *tensor;
+    const vka_shard_file *shard;
+} vka_slot;
+
+struct vka_model {
+    vka_config config;
+    vka_model_info info;
+    char *config_path;
+    vka_shard_file *shards;
+    size_t shard_count;
+    vka_slot *slots; /* in the order of names */
+    size_t slot_count;
+};
+
+#endif
