@@ -6,6 +6,7 @@ int run_alloc_tests(void);
 int run_error_tests(void);
 int run_files_tests(void);
 int run_half_tests(void);
+int run_near_tests(void);
 int run_threads_tests(void);
 
 #endif

@@ -9,6 +9,7 @@ int main(void)
     failed += run_error_tests();
     failed += run_files_tests();
     failed += run_half_tests();
+    failed += run_near_tests();
     failed += run_threads_tests();
     return failed != 0;
 }
