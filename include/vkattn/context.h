@@ -106,10 +106,6 @@ VKA_API uint32_t vka_context_device_count(const vka_context *context);
 /* `device`: position in the chosen list. NULL when out of range. */
 VKA_API const vka_device_info *vka_context_device(const vka_context *context, uint32_t device);
 
-/* Creates the pipelines that `vka_forward` and `vka_attention` need for already created layers and caches, and issues an
- * empty dispatch of each, since some drivers compile only then. Optional: otherwise the first call does it. */
-VKA_API vka_status vka_context_prewarm(vka_context *context, vka_error *error);
-
 /* What is allocated on a device now, by the context and everything made from it. */
 typedef struct vka_memory_use {
     uint64_t device_bytes;      /* device memory in use by buffers */

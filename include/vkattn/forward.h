@@ -40,7 +40,7 @@ typedef enum vka_stage {
 VKA_API const char *vka_stage_name(vka_stage stage); /* "upload", "qkv", ... */
 
 typedef struct vka_stage_time {
-    double wall_ms; /* host clock; for stages that ran on the GPU: 0 unless `gpu_ms` is unavailable */
+    double wall_ms; /* host clock, for what the host does (upload, add, return); 0 for the rest */
     double gpu_ms;  /* GPU timestamps; -1 where the device has none or the stage is host work */
     double flops;   /* multiply-adds counted twice; attention counts visible pairs only */
     double bytes;   /* moved by definition: operands once, results once */
@@ -49,7 +49,7 @@ typedef struct vka_stage_time {
 /* Filled per device; `devices` is caller-owned with room for vka_context_device_count(). */
 typedef struct vka_timing {
     double wall_ms;  /* the whole call */
-    double first_ms; /* of it: making pipelines and scratch memory, 0 in the steady state */
+    double first_ms; /* of it: making pipelines and scratch memory; close to 0 in the steady state */
     uint32_t chunks; /* submissions per device */
     vka_stage_time (*devices)[VKA_STAGE_COUNT];
 } vka_timing;
@@ -72,7 +72,8 @@ typedef struct vka_trace {
     const float *partial;         /* [partials, rows, hidden] */
 } vka_trace;
 
-/* Called once per device and chunk after the chunk's exchange. Nonzero return: the call fails with VKA_ERR_ARGUMENT. */
+/* Called once per device and chunk after the chunk's exchange. vka_cache_read() is allowed inside, and sees the chunk's
+ * own tokens; nothing else of the context may be used. Nonzero return: the call fails with VKA_ERR_ARGUMENT. */
 typedef int (*vka_trace_fn)(void *user, const vka_trace *trace);
 
 typedef struct vka_forward_params {
@@ -96,6 +97,10 @@ typedef struct vka_forward_params {
 /* On success the sequences have grown by their new tokens. On failure lengths and pages are as before and outputs are
  * unspecified. VKA_ERR_CACHE_FULL says how many pages are missing. VKA_ERR_DEVICE_LOST is final for the context. */
 VKA_API vka_status vka_forward(const vka_forward_params *params, vka_error *error);
+
+/* Creates the pipelines that calls of `layer` with `cache` need and issues an empty dispatch of each, since some drivers
+ * compile only then. Optional: otherwise the first call does it, and says how long it took in `first_ms`. */
+VKA_API vka_status vka_forward_prewarm(vka_layer *layer, const vka_cache *cache, vka_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,222 @@
+/* See call.h. */
+#include "exec/call.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/threads.h"
+
+#define WORDS(type) ((uint32_t)(sizeof(type) / sizeof(uint32_t)))
+
+vka_status call_reserve_sequences(vka_context *context, uint32_t count, vka_error *error)
+{
+    call_memory *call = &context->call;
+
+    if (count <= call->capacity) {
+        return VKA_OK;
+    }
+    call_sequence *sequences = vka_realloc(&context->allocator, call->sequences, count, sizeof(*sequences));
+    call->sequences = sequences != NULL ? sequences : call->sequences;
+    tile_source *sources = vka_realloc(&context->allocator, call->sources, count, sizeof(*sources));
+    call->sources = sources != NULL ? sources : call->sources;
+    if (sequences == NULL || sources == NULL) {
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for a batch of %u sequences", count);
+    }
+    call->capacity = count;
+    return VKA_OK;
+}
+
+vka_status call_reserve_result(vka_context *context, size_t floats, vka_error *error)
+{
+    call_memory *call = &context->call;
+
+    if (floats <= call->result_capacity) {
+        return VKA_OK;
+    }
+    float *result = vka_realloc(&context->allocator, call->result, floats, sizeof(*result));
+    if (result == NULL) {
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for %zu values of the result", floats);
+    }
+    call->result = result;
+    call->result_capacity = floats;
+    return VKA_OK;
+}
+
+static vka_status reserve_words(vka_context *context, size_t words, vka_error *error)
+{
+    call_memory *call = &context->call;
+
+    if (words <= call->word_capacity) {
+        return VKA_OK;
+    }
+    uint32_t *grown = vka_realloc(&context->allocator, call->words, words, sizeof(*grown));
+    if (grown == NULL) {
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for %zu words of call parameters", words);
+    }
+    call->words = grown;
+    call->word_capacity = words;
+    return VKA_OK;
+}
+
+void call_memory_free(call_memory *call, const vka_allocator *allocator)
+{
+    vka_free(allocator, call->sequences);
+    vka_free(allocator, call->sources);
+    vka_free(allocator, call->words);
+    vka_free(allocator, call->result);
+    memset(call, 0, sizeof(*call));
+}
+
+static uint32_t rotary_dim(const vka_layer_desc *desc)
+{
+    return desc->rope_type == VKA_ROPE_NONE ? 0 : desc->rotary_dim;
+}
+
+uint32_t call_record_words(const vka_layer_desc *desc)
+{
+    return desc == NULL ? 0 : WORDS(epilogue_row) + rotary_dim(desc);
+}
+
+typedef struct record_job {
+    uint32_t rotary_dim;
+    double inverse_frequency[VKA_MAX_HEAD_DIM / 2]; /* [rotary_dim / 2] theta^(-2i / rotary_dim) */
+    const tile_source *source;
+    uint32_t page_size, pages_per_slab;
+    uint32_t *words; /* of the source's first row */
+} record_job;
+
+static void start_records(record_job *job, const vka_layer_desc *desc)
+{
+    job->rotary_dim = rotary_dim(desc);
+    for (uint32_t i = 0; i < job->rotary_dim / 2; i++) {
+        job->inverse_frequency[i] = pow(desc->rope_theta, -2.0 * i / job->rotary_dim);
+    }
+}
+
+/* Cosines, then sines, of a position: computed in double, rounded once. */
+static void write_angles(const record_job *job, double position, uint32_t *out)
+{
+    uint32_t half = job->rotary_dim / 2;
+
+    for (uint32_t i = 0; i < half; i++) {
+        double angle = position * job->inverse_frequency[i];
+        const float turn[2] = {(float)cos(angle), (float)sin(angle)};
+        memcpy(&out[i], &turn[0], sizeof(uint32_t));
+        memcpy(&out[half + i], &turn[1], sizeof(uint32_t));
+    }
+}
+
+static void write_records(void *user, size_t begin, size_t end)
+{
+    const record_job *job = user;
+    uint32_t step = WORDS(epilogue_row) + job->rotary_dim;
+
+    for (size_t r = begin; r < end; r++) {
+        uint32_t position = (uint32_t)job->source->position + (uint32_t)r;
+        uint32_t page = job->source->pages[position / job->page_size];
+        const epilogue_row record = {page / job->pages_per_slab, page % job->pages_per_slab, position % job->page_size,
+                                     0};
+        uint32_t *out = job->words + r * step;
+        memcpy(out, &record, sizeof(record));
+        write_angles(job, position, out + WORDS(epilogue_row));
+    }
+}
+
+static uint32_t table_entries(const tile_source *source, uint32_t page_size)
+{
+    return source->keys == 0 ? 0 : (source->keys - 1) / page_size + 1;
+}
+
+static void write_page_table(const tile_source *source, uint32_t page_size, uint32_t pages_per_slab, uint32_t *out)
+{
+    uint32_t entries = table_entries(source, page_size);
+
+    for (uint32_t i = 0; i < entries; i++) {
+        out[i] = source->pages[i] % pages_per_slab;
+    }
+}
+
+vka_status call_build_shared(vka_context *context, const vka_layer_desc *desc, uint32_t page_size,
+                             uint32_t pages_per_slab, tile_source *sources, uint32_t count, uint32_t *words,
+                             vka_error *error)
+{
+    uint32_t step = call_record_words(desc), rows = 0;
+    size_t total = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        rows += sources[i].rows;
+        total += table_entries(&sources[i], page_size);
+    }
+    total += (size_t)rows * step;
+    vka_status status = reserve_words(context, total, error);
+    if (status != VKA_OK) {
+        return status;
+    }
+    size_t table = (size_t)rows * step;
+    record_job job = {.page_size = page_size, .pages_per_slab = pages_per_slab};
+    if (desc != NULL) {
+        start_records(&job, desc);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (desc != NULL) {
+            job.source = &sources[i];
+            job.words = context->call.words + (size_t)sources[i].row * step;
+            vka_parallel_for(sources[i].rows, 64, write_records, &job);
+        }
+        write_page_table(&sources[i], page_size, pages_per_slab, context->call.words + table);
+        sources[i].pages_offset = (uint32_t)table;
+        table += table_entries(&sources[i], page_size);
+    }
+    *words = (uint32_t)total;
+    return VKA_OK;
+}
+
+call_heads call_count_heads(const pipeline_set *set, uint32_t kv_heads, const uint32_t *kv_q_begin)
+{
+    const vka_variant *prefill = set->kernel[VKA_KERNEL_PREFILL].variant;
+    const vka_variant *decode = set->kernel[VKA_KERNEL_DECODE].variant;
+
+    return (call_heads){kv_heads, kv_q_begin, tile_head_records(kv_heads, kv_q_begin, prefill->tile_cols, NULL),
+                        tile_head_records(kv_heads, kv_q_begin, decode->tile_cols, NULL)};
+}
+
+uint64_t call_device_bytes(const exec_device *device, const call_heads *heads, uint32_t shared_words)
+{
+    uint64_t words = (uint64_t)shared_words + (uint64_t)device->plan.tile_count * WORDS(attention_tile) +
+                     (uint64_t)(heads->prefill_records + heads->decode_records) * WORDS(attention_heads) +
+                     (uint64_t)device->plan.row_count * WORDS(combine_row);
+
+    return words * sizeof(uint32_t);
+}
+
+vka_status call_write_device(const vka_context *context, exec_device *device, recorder *rec, const pipeline_set *set,
+                             const call_heads *heads, uint32_t shared_words, attention_step *step, vka_error *error)
+{
+    staged_tensor *tensor = &device->scratch[EXEC_SCRATCH_CALL];
+    const tile_plan *plan = &device->plan;
+    uint64_t bytes = call_device_bytes(device, heads, shared_words);
+    uint32_t *words = staged_host(tensor);
+
+    step->plan = plan;
+    step->call = tensor->buffer;
+    step->prefill_records = heads->prefill_records;
+    step->decode_records = heads->decode_records;
+    step->tiles_offset = shared_words;
+    step->prefill_heads_offset = step->tiles_offset + plan->tile_count * WORDS(attention_tile);
+    step->decode_heads_offset = step->prefill_heads_offset + heads->prefill_records * WORDS(attention_heads);
+    step->combine_offset = step->decode_heads_offset + heads->decode_records * WORDS(attention_heads);
+
+    memcpy(words, context->call.words, shared_words * sizeof(uint32_t));
+    for (uint32_t i = 0; i < plan->tile_count; i++) {
+        memcpy(words + step->tiles_offset + i * WORDS(attention_tile), &plan->tiles[i].tile, sizeof(attention_tile));
+    }
+    tile_head_records(heads->kv_heads, heads->kv_q_begin, set->kernel[VKA_KERNEL_PREFILL].variant->tile_cols,
+                      (attention_heads *)(void *)(words + step->prefill_heads_offset));
+    tile_head_records(heads->kv_heads, heads->kv_q_begin, set->kernel[VKA_KERNEL_DECODE].variant->tile_cols,
+                      (attention_heads *)(void *)(words + step->decode_heads_offset));
+    if (plan->row_count > 0) {
+        memcpy(words + step->combine_offset, plan->rows, plan->row_count * sizeof(combine_row));
+    }
+    return staged_push(tensor, rec, bytes, error);
+}

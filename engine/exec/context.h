@@ -1,0 +1,78 @@
+/* The context and its opened devices, as the rest of exec sees them. */
+#ifndef VKA_EXEC_CONTEXT_H
+#define VKA_EXEC_CONTEXT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "exec/chunk.h"
+#include "exec/staged.h"
+#include "exec/tiles.h"
+#include "kernels/kernels.h"
+#include "vk/gpu.h"
+
+/* Scratch tensors of one device, shared by all layers, grown when a call needs more and kept for the next. */
+typedef enum exec_scratch {
+    EXEC_SCRATCH_CALL,      /* per-call parameter buffer: row records, tiles, page tables */
+    EXEC_SCRATCH_HIDDEN,    /* [rows, hidden_pad] */
+    EXEC_SCRATCH_QKV,       /* [rows, qkv columns] */
+    EXEC_SCRATCH_Q,         /* [rows, q_heads*qk_pad] */
+    EXEC_SCRATCH_ATTENTION, /* [rows, q_heads*v_pad], then the log-sum-exp when it is wanted */
+    EXEC_SCRATCH_SPLIT,     /* partial attention of split keys */
+    EXEC_SCRATCH_PARTIAL,   /* [partials, rows, hidden_pad] */
+    EXEC_SCRATCH_COUNT
+} exec_scratch;
+
+#define EXEC_MAX_DEVICES 64u
+
+typedef struct exec_device {
+    gpu_device *gpu;
+    staged_tensor scratch[EXEC_SCRATCH_COUNT];
+    tile_plan plan;
+    uint64_t pending; /* ticket of the submission not yet waited for; 0: none */
+} exec_device;
+
+/* Host memory of a call, kept for the next one and only grown. */
+typedef struct call_memory {
+    call_sequence *sequences; /* [capacity] */
+    tile_source *sources;     /* [capacity] */
+    uint32_t capacity;
+    uint32_t *words; /* what every device's parameter buffer starts with */
+    size_t word_capacity;
+    float *result; /* summed rows on their way back to the devices */
+    size_t result_capacity;
+} call_memory;
+
+struct vka_context {
+    vka_allocator allocator;
+    vka_log log;
+    gpu_instance *instance;
+    exec_device *devices;
+    uint32_t device_count;
+    uint32_t submit_budget_ms; /* 0: by device type */
+    char *variants;            /* forced variants, or NULL */
+    call_memory call;
+    bool tracing; /* inside a trace callback: reading the cache is allowed */
+    atomic_flag busy;
+};
+
+vka_status exec_context_create(vka_context **out, const vka_context_params *params, vka_error *error);
+void exec_context_destroy(vka_context **context);
+
+/* Makes scratch tensor `which` hold at least `bytes`; contents are lost when it grows. */
+vka_status exec_scratch_reserve(exec_device *device, exec_scratch which, uint64_t bytes, vka_error *error);
+
+/* Waits for every device's pending submission; keeps going after a failure and reports the first. */
+vka_status exec_wait_all(vka_context *context, vka_error *error);
+
+/* Floating-point operations that one submission to `device` may hold: a fixed rate per device type times the budget, so
+ * that the cut into chunks, and with it every bit of the result, does not depend on anything measured. */
+double exec_submit_flops(const vka_context *context, const exec_device *device);
+
+/* The variant for (kernel, dtype) on `device`, under the context's forced list. */
+vka_status exec_variant(const vka_context *context, const exec_device *device, vka_kernel kernel, vka_dtype dtype,
+                        const vka_variant **out, vka_error *error);
+
+#endif

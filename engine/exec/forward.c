@@ -1,0 +1,263 @@
+/* A call of a layer: pages are taken for all its tokens first, then it runs chunk by chunk: every device is submitted
+ * before any is waited for, the partials are added, and the sequences grow. A failure anywhere gives back what was
+ * taken. */
+#include "exec/forward.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "exec/buffer.h"
+
+static const vka_batch_entry *entry_at(const forward_call *call, uint32_t index)
+{
+    return &call->params->batch.entries[index];
+}
+
+static vka_status enter_sequence(forward_call *call, uint32_t index, vka_error *error)
+{
+    const vka_batch_entry *entry = entry_at(call, index);
+    page_sequence *sequence = page_sequence_get(&call->cache->pool, entry->sequence, error);
+
+    if (sequence == NULL) {
+        return VKA_ERR_ARGUMENT;
+    }
+    if (sequence->in_call) {
+        return vka_fail(error, VKA_ERR_ARGUMENT, "sequence %u is twice in the batch", entry->sequence);
+    }
+    uint32_t past = sequence->lengths[call->params->cache_layer];
+    uint32_t most = INT32_MAX - past;
+    if (entry->new_tokens == 0 || entry->new_tokens > most || entry->new_tokens > INT32_MAX - call->rows) {
+        return vka_fail(error, VKA_ERR_ARGUMENT,
+                        "sequence %u has %u tokens and shall get %u: expected 1 to %u new ones, and 2^31 - 1 in all",
+                        entry->sequence, past, entry->new_tokens, most);
+    }
+    sequence->in_call = true;
+    call->rows += entry->new_tokens;
+    call->context->call.sequences[index] =
+        (call_sequence){.rows = entry->new_tokens, .position = past, .keys = past + entry->new_tokens};
+    return page_sequence_grow(&call->cache->pool, sequence, past + entry->new_tokens, error);
+}
+
+/* Takes the pages of the whole batch. */
+static vka_status enter_batch(forward_call *call, vka_error *error)
+{
+    uint32_t count = call->params->batch.count;
+    vka_status status = call_reserve_sequences(call->context, count, error);
+
+    for (uint32_t i = 0; status == VKA_OK && i < count; i++) {
+        status = enter_sequence(call, i, error);
+    }
+    for (uint32_t i = 0; status == VKA_OK && i < count; i++) {
+        call->context->call.sequences[i].pages = call->cache->pool.sequences[entry_at(call, i)->sequence].pages;
+    }
+    return status;
+}
+
+/* Ends the call for every sequence; after a failure they are as they were before it. */
+static void leave_batch(forward_call *call, bool failed)
+{
+    for (uint32_t i = 0; i < call->params->batch.count; i++) {
+        uint32_t id = entry_at(call, i)->sequence;
+        page_sequence *sequence = id < call->cache->pool.sequence_capacity ? &call->cache->pool.sequences[id] : NULL;
+        if (sequence == NULL || !sequence->used || !sequence->in_call) {
+            continue;
+        }
+        sequence->in_call = false;
+        if (failed) {
+            sequence->lengths[call->params->cache_layer] = (uint32_t)call->context->call.sequences[i].position;
+            page_sequence_settle(&call->cache->pool, sequence);
+        }
+    }
+}
+
+static void grow_sequences(forward_call *call)
+{
+    for (uint32_t i = 0; i < call->planner.source_count; i++) {
+        const tile_source *source = &call->context->call.sources[i];
+        uint32_t id = entry_at(call, call->planner.first_sequence + i)->sequence;
+        call->cache->pool.sequences[id].lengths[call->params->cache_layer] = (uint32_t)source->position + source->rows;
+    }
+}
+
+static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache)
+{
+    return (pipeline_shape){.kernels = PIPELINES_LAYER | 1u << VKA_KERNEL_PACK,
+                            .weight_dtype = layer->weight_dtype,
+                            .cache_dtype = cache->dtype,
+                            .pack_dtype = VKA_F32,
+                            .qk_pad = layer->qk_pad,
+                            .v_pad = layer->v_pad};
+}
+
+static vka_status prepare_devices(forward_call *call, vka_error *error)
+{
+    const pipeline_shape shape = layer_shape(call->layer, call->cache);
+    double since = vka_clock_ms();
+    vka_status status = VKA_OK;
+
+    for (uint32_t d = 0; status == VKA_OK && d < call->context->device_count; d++) {
+        forward_device *device = &call->devices[d];
+        device->device = &call->context->devices[d];
+        device->shard = &call->layer->devices[d];
+        device->index = d;
+        status = pipelines_get(call->context, device->device, &shape, &device->set, error);
+    }
+    vka_status waited = exec_wait_all(call->context, status == VKA_OK ? error : NULL);
+    timing_first(&call->timing, since);
+    return status == VKA_OK ? waited : status;
+}
+
+/* After the pipelines are chosen: what the planner needs to know. */
+static void start_planner(forward_call *call)
+{
+    chunk_planner *planner = &call->planner;
+
+    planner->context = call->context;
+    planner->sequence_count = call->params->batch.count;
+    planner->desc = &call->layer->desc;
+    planner->page_size = call->cache->pool.page_size;
+    planner->pages_per_slab = call->cache->pool.pages_per_slab;
+    planner->limits = forward_chunk_limits(call);
+    for (uint32_t d = 0; d < call->context->device_count; d++) {
+        if (!forward_idle(&call->devices[d])) {
+            planner->devices[d] = forward_plan_device(call, &call->devices[d]);
+        }
+    }
+}
+
+static vka_status run_chunk(forward_call *call, vka_error *error)
+{
+    vka_status status = VKA_OK;
+
+    for (uint32_t d = 0; status == VKA_OK && d < call->context->device_count; d++) {
+        if (!forward_idle(&call->devices[d])) {
+            status = forward_submit(call, &call->devices[d], error);
+        }
+    }
+    vka_status waited = exec_wait_all(call->context, status == VKA_OK ? error : NULL);
+    status = status == VKA_OK ? waited : status;
+    if (status != VKA_OK) {
+        return status;
+    }
+    for (uint32_t d = 0; d < call->context->device_count; d++) {
+        if (!forward_idle(&call->devices[d])) {
+            timing_read_gpu(&call->timing, call->devices[d].device->gpu, d);
+        }
+    }
+    timing_chunk(&call->timing);
+    status = forward_exchange(call, error);
+    if (status == VKA_OK) {
+        grow_sequences(call);
+        status = call->params->trace != NULL ? forward_trace(call, error) : VKA_OK;
+    }
+    return status;
+}
+
+static vka_status check_buffers(const forward_call *call, vka_buffer *const *buffers, const char *name,
+                                vka_error *error)
+{
+    uint64_t bytes = (uint64_t)call->rows * call->layer->desc.hidden_size * sizeof(float);
+
+    for (uint32_t d = 0; buffers != NULL && d < call->context->device_count; d++) {
+        if (buffers[d] == NULL || buffers[d]->context != call->context || buffers[d]->device != d) {
+            return vka_fail(error, VKA_ERR_ARGUMENT, "%s[%u] is not a buffer of device %u of this context", name, d, d);
+        }
+        if (gpu_buffer_bytes(buffers[d]->gpu) < bytes) {
+            return vka_fail(error, VKA_ERR_ARGUMENT, "%s[%u] holds %llu bytes, %u rows of %u need %llu", name, d,
+                            (unsigned long long)gpu_buffer_bytes(buffers[d]->gpu), call->rows,
+                            call->layer->desc.hidden_size, (unsigned long long)bytes);
+        }
+    }
+    return VKA_OK;
+}
+
+static vka_status check_matrix(const forward_call *call, const char *name, vka_dtype dtype, uint64_t rows,
+                               uint64_t cols, uint64_t stride, vka_error *error)
+{
+    uint32_t hidden = call->layer->desc.hidden_size;
+
+    if (vka_dtype_size(dtype) == 0) {
+        return vka_fail(error, VKA_ERR_ARGUMENT, "%s has dtype %d, expected F32, F16 or BF16", name, (int)dtype);
+    }
+    if (rows != call->rows || cols != hidden || (stride != 0 && stride < cols)) {
+        return vka_fail(error, VKA_ERR_ARGUMENT,
+                        "%s is [%llu, %llu] with row stride %llu, the batch needs [%u, %u] with a stride of 0 or at "
+                        "least %u",
+                        name, (unsigned long long)rows, (unsigned long long)cols, (unsigned long long)stride,
+                        call->rows, hidden, hidden);
+    }
+    return VKA_OK;
+}
+
+static vka_status check_tensors(const forward_call *call, vka_error *error)
+{
+    const vka_tensor *in = &call->params->input;
+    const vka_tensor_out *out = &call->params->output;
+    vka_status status = VKA_OK;
+
+    if (in->data != NULL) {
+        status = check_matrix(call, "input", in->dtype, in->rows, in->cols, in->row_stride, error);
+    }
+    if (status == VKA_OK && out->data != NULL) {
+        status = check_matrix(call, "output", out->dtype, out->rows, out->cols, out->row_stride, error);
+    }
+    if (status == VKA_OK) {
+        status = check_buffers(call, call->params->input_buffers, "input_buffers", error);
+    }
+    return status == VKA_OK ? check_buffers(call, call->params->output_buffers, "output_buffers", error) : status;
+}
+
+static vka_status run_batch(forward_call *call, vka_error *error)
+{
+    vka_status status = check_tensors(call, error);
+
+    if (status == VKA_OK) {
+        status = prepare_devices(call, error);
+    }
+    if (status == VKA_OK) {
+        start_planner(call);
+        status = planner_next(&call->planner, error);
+    }
+    while (status == VKA_OK && call->planner.rows > 0) {
+        status = run_chunk(call, error);
+        if (status == VKA_OK) {
+            status = planner_next(&call->planner, error);
+        }
+    }
+    return status;
+}
+
+vka_status exec_forward(const vka_forward_params *params, vka_error *error)
+{
+    forward_call call = {
+        .params = params, .context = params->layer->context, .layer = params->layer, .cache = params->cache};
+    vka_status status = exec_cache_check(call.cache, call.layer, error);
+
+    if (status == VKA_OK && params->cache_layer >= call.cache->pool.layers) {
+        status = vka_fail(error, VKA_ERR_ARGUMENT, "cache_layer is %u, the cache has %u layers", params->cache_layer,
+                          call.cache->pool.layers);
+    }
+    if (status != VKA_OK) {
+        return status;
+    }
+    timing_begin(&call.timing, params->timing, call.context->device_count);
+    status = enter_batch(&call, error);
+    if (status == VKA_OK) {
+        status = run_batch(&call, error);
+    }
+    leave_batch(&call, status != VKA_OK);
+    timing_end(&call.timing);
+    return status;
+}
+
+vka_status exec_prewarm(vka_layer *layer, const vka_cache *cache, vka_error *error)
+{
+    const pipeline_shape shape = layer_shape(layer, cache);
+    pipeline_set set;
+    vka_status status = VKA_OK;
+
+    for (uint32_t d = 0; status == VKA_OK && d < layer->context->device_count; d++) {
+        status = pipelines_get(layer->context, &layer->context->devices[d], &shape, &set, error);
+    }
+    vka_status waited = exec_wait_all(layer->context, status == VKA_OK ? error : NULL);
+    return status == VKA_OK ? waited : status;
+}

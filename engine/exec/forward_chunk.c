@@ -1,0 +1,362 @@
+/* One chunk on one device: upload, QKV projection, epilogue with cache append, attention, output projection, download;
+ * recorded as one submission. */
+#include "exec/forward.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/half.h"
+#include "base/threads.h"
+#include "exec/buffer.h"
+
+static gpu_buffer *scratch(const forward_device *device, exec_scratch which)
+{
+    return device->device->scratch[which].buffer;
+}
+
+static vka_status reserve_scratch(const forward_call *call, forward_device *device, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+    uint64_t row = (uint64_t)call->planner.rows * sizeof(float);
+    const struct {
+        exec_scratch which;
+        uint64_t bytes;
+    } wanted[] = {
+        {EXEC_SCRATCH_CALL,
+         call_device_bytes(device->device, &call->planner.devices[device->index].heads, call->planner.shared_words)},
+        {EXEC_SCRATCH_HIDDEN, row * layer->hidden_pad},
+        {EXEC_SCRATCH_QKV, row * layer_qkv_columns(layer, shard)},
+        {EXEC_SCRATCH_Q, row * shard->q_heads * layer->qk_pad},
+        {EXEC_SCRATCH_ATTENTION, row * shard->q_heads * layer->v_pad},
+        {EXEC_SCRATCH_SPLIT, device->device->plan.slots * shard->q_heads * (layer->v_pad + 8) * sizeof(float)},
+        {EXEC_SCRATCH_PARTIAL, row * layer->hidden_pad * layer_partials(layer, shard)},
+    };
+    vka_status status = VKA_OK;
+
+    for (size_t i = 0; status == VKA_OK && i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        if (wanted[i].bytes > 0) {
+            status = exec_scratch_reserve(device->device, wanted[i].which, wanted[i].bytes, error);
+        }
+    }
+    return status;
+}
+
+typedef struct upload_job {
+    const vka_tensor *input;
+    uint64_t first_row;
+    uint32_t hidden_pad;
+    float *target;
+} upload_job;
+
+static void upload_rows(void *user, size_t begin, size_t end)
+{
+    const upload_job *job = user;
+    const vka_tensor *input = job->input;
+    uint64_t stride = input->row_stride != 0 ? input->row_stride : input->cols;
+
+    for (size_t r = begin; r < end; r++) {
+        const unsigned char *from = input->data;
+        float *to = job->target + r * job->hidden_pad;
+        from += (job->first_row + r) * stride * vka_dtype_size(input->dtype);
+        vka_convert(to, VKA_F32, from, input->dtype, (size_t)input->cols);
+        memset(to + input->cols, 0, (job->hidden_pad - (size_t)input->cols) * sizeof(float));
+    }
+}
+
+static vka_status upload_host(const forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+{
+    staged_tensor *tensor = &device->device->scratch[EXEC_SCRATCH_HIDDEN];
+    upload_job job = {&call->params->input, call->planner.first_row, call->layer->hidden_pad, staged_host(tensor)};
+
+    vka_parallel_for(call->planner.rows, 16, upload_rows, &job);
+    return staged_push(tensor, rec, (uint64_t)call->planner.rows * call->layer->hidden_pad * sizeof(float), error);
+}
+
+static vka_status upload_device(const forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+{
+    uint32_t hidden = call->layer->desc.hidden_size, pad = call->layer->hidden_pad;
+    const pack_push push = {.batch = 1,
+                            .tokens = call->planner.rows,
+                            .heads = 1,
+                            .src_dim = hidden,
+                            .dst_dim = pad,
+                            .src_offset = call->planner.first_row * hidden,
+                            .src_length_stride = hidden,
+                            .dst_length_stride = pad};
+
+    return step_pack(rec, &device->set, &push, call->params->input_buffers[device->index]->gpu,
+                     scratch(device, EXEC_SCRATCH_HIDDEN), HAZARD_WHOLE, error);
+}
+
+static vka_status record_upload(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+{
+    double since = vka_clock_ms();
+    vka_status status = call->params->input_buffers != NULL ? upload_device(call, device, rec, error)
+                                                            : upload_host(call, device, rec, error);
+
+    timing_host(&call->timing, device->index, VKA_STAGE_UPLOAD, since);
+    timing_work(&call->timing, device->index, VKA_STAGE_UPLOAD, 0,
+                (double)call->planner.rows * call->layer->desc.hidden_size * sizeof(float));
+    return status;
+}
+
+static double weight_bytes(const weight_matrix *matrix)
+{
+    return (double)matrix->rows * matrix->depth * (double)vka_dtype_size(matrix->dtype);
+}
+
+static vka_status record_qkv(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    uint32_t columns = layer_qkv_columns(layer, &device->shard->shard);
+    const projection_step step = {.x = scratch(device, EXEC_SCRATCH_HIDDEN),
+                                  .x_stride = layer->hidden_pad,
+                                  .weights = &device->shard->qkv,
+                                  .depth = layer->hidden_pad,
+                                  .y = scratch(device, EXEC_SCRATCH_QKV),
+                                  .y_stride = columns,
+                                  .y_part = 1,
+                                  .rows = call->planner.rows};
+    double rows = call->planner.rows, hidden = layer->desc.hidden_size;
+
+    timing_work(&call->timing, device->index, VKA_STAGE_QKV, 2 * rows * hidden * columns,
+                rows * (hidden + columns) * sizeof(float) + weight_bytes(&device->shard->qkv));
+    return step_projection(rec, &device->set, &step, error);
+}
+
+static bool chunk_appends_to(const forward_call *call, uint32_t slab)
+{
+    const page_pool *pool = &call->cache->pool;
+
+    for (uint32_t i = 0; i < call->planner.source_count; i++) {
+        const tile_source *source = &call->context->call.sources[i];
+        uint32_t first = (uint32_t)source->position / pool->page_size;
+        uint32_t last = ((uint32_t)source->position + source->rows - 1) / pool->page_size;
+        for (uint32_t page = first; page <= last; page++) {
+            if (source->pages[page] / pool->pages_per_slab == slab) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Hazard parts of a slab: K and V never overlap. */
+enum { PART_K = 1, PART_V = 2 };
+
+static vka_status append_to_slab(const forward_call *call, const forward_device *device, recorder *rec,
+                                 epilogue_step *step, uint32_t slab, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+    epilogue_push k = step->push, v;
+    uint32_t columns = layer_qkv_columns(layer, shard);
+
+    k.heads = shard->kv_heads;
+    k.src_offset = layer_k_column(layer, shard);
+    k.bias_offset = layer->has_bias ? k.src_offset : VKA_NO_OFFSET;
+    k.norm_offset = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD ? columns + layer->qk_pad : VKA_NO_OFFSET;
+    k.dst_paged = 1;
+    k.slab = slab;
+    k.page_size = call->cache->pool.page_size;
+    k.page_stride = call->cache->devices[device->index].page_elements;
+    v = k;
+    v.head_dim = layer->desc.v_head_dim;
+    v.head_pad = layer->v_pad;
+    v.src_offset = layer_v_column(layer, shard);
+    v.bias_offset = layer->has_bias ? v.src_offset : VKA_NO_OFFSET;
+    v.norm_offset = VKA_NO_OFFSET;
+    v.rotary_dim = 0;
+    v.dst_offset = call->cache->devices[device->index].v_offset;
+
+    step->target = cache_slab(call->cache, device->index, call->params->cache_layer, slab);
+    step->push = k;
+    step->target_part = PART_K;
+    vka_status status = step_epilogue(rec, &device->set, step, error);
+    if (status == VKA_OK) {
+        step->push = v;
+        step->target_part = PART_V;
+        status = step_epilogue(rec, &device->set, step, error);
+    }
+    return status;
+}
+
+static vka_status record_epilogue(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+    uint32_t columns = layer_qkv_columns(layer, shard), words = call_record_words(&layer->desc);
+    const epilogue_push q = {.rows = call->planner.rows,
+                             .heads = shard->q_heads,
+                             .head_dim = layer->desc.head_dim,
+                             .head_pad = layer->qk_pad,
+                             .src_stride = columns,
+                             .bias_offset = layer->has_bias ? 0 : VKA_NO_OFFSET,
+                             .norm_offset = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD ? columns : VKA_NO_OFFSET,
+                             .norm_eps = (float)layer->desc.norm_eps,
+                             .rotary_dim = layer->desc.rope_type == VKA_ROPE_NONE ? 0 : layer->desc.rotary_dim,
+                             .record_words = words,
+                             .dst_stride = shard->q_heads * layer->qk_pad};
+    epilogue_step step = {.push = q,
+                          .call = scratch(device, EXEC_SCRATCH_CALL),
+                          .constants = device->shard->constants,
+                          .source = scratch(device, EXEC_SCRATCH_QKV),
+                          .target = scratch(device, EXEC_SCRATCH_Q)};
+    vka_status status = step_epilogue(rec, &device->set, &step, error);
+
+    for (uint32_t slab = 0; status == VKA_OK && slab < call->cache->pool.slabs; slab++) {
+        if (chunk_appends_to(call, slab)) {
+            step.push = q;
+            status = append_to_slab(call, device, rec, &step, slab, error);
+        }
+    }
+    timing_work(&call->timing, device->index, VKA_STAGE_EPILOGUE, 0,
+                2.0 * call->planner.rows * columns * sizeof(float));
+    return status;
+}
+
+static void count_attention(forward_call *call, const forward_device *device)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+    double pairs = 0, keys = 0;
+
+    for (uint32_t i = 0; i < call->planner.source_count; i++) {
+        const tile_source *source = &call->context->call.sources[i];
+        const call_sequence rows = {.rows = source->rows, .position = source->position, .keys = source->keys};
+        uint32_t longest = 0;
+        for (uint32_t r = 0; r < source->rows; r++) {
+            uint32_t seen = chunk_visible_keys(&rows, &call->planner.limits, r);
+            longest = seen > longest ? seen : longest;
+            pairs += seen;
+        }
+        keys += longest;
+    }
+    double dims = (double)layer->desc.head_dim + layer->desc.v_head_dim;
+    timing_work(&call->timing, device->index, VKA_STAGE_ATTENTION, 2 * pairs * shard->q_heads * dims,
+                dims * (call->planner.rows * (double)shard->q_heads * sizeof(float) +
+                        keys * shard->kv_heads * (double)vka_dtype_size(call->cache->dtype)));
+}
+
+static vka_status record_attention(forward_call *call, forward_device *device, recorder *rec, attention_step *step,
+                                   vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+    const cache_device *cache = &call->cache->devices[device->index];
+
+    step->push = (attention_push){.heads = shard->q_heads,
+                                  .q_stride = shard->q_heads * layer->qk_pad,
+                                  .out_stride = shard->q_heads * layer->v_pad,
+                                  .lse_offset = VKA_NO_OFFSET,
+                                  .page_size = call->cache->pool.page_size,
+                                  .page_stride = cache->page_elements,
+                                  .v_offset = cache->v_offset,
+                                  .scale = (float)layer->desc.scale,
+                                  .causal = 1,
+                                  .window = layer->desc.window};
+    step->v_pad = layer->v_pad;
+    step->q = scratch(device, EXEC_SCRATCH_Q);
+    step->out = scratch(device, EXEC_SCRATCH_ATTENTION);
+    step->split = scratch(device, EXEC_SCRATCH_SPLIT);
+    step->slabs = &cache->slabs[(size_t)call->params->cache_layer * call->cache->pool.slabs];
+    count_attention(call, device);
+    return step_attention(rec, &device->set, step, error);
+}
+
+/* One partial for all ranks of the device, or one for each. */
+static vka_status record_output(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+    const weight_matrix *weights = &device->shard->output;
+    uint32_t width = shard->q_heads * layer->v_pad, partials = layer_partials(layer, shard);
+    double rows = call->planner.rows, hidden = layer->desc.hidden_size;
+    vka_status status = VKA_OK;
+
+    for (uint32_t p = 0; status == VKA_OK && p < partials; p++) {
+        uint32_t begin = layer->reproducible ? shard->rank_q_begin[p] * layer->v_pad : 0;
+        const projection_step step = {.x = scratch(device, EXEC_SCRATCH_ATTENTION),
+                                      .x_column = begin,
+                                      .x_stride = width,
+                                      .weights = weights,
+                                      .w_column = begin,
+                                      .depth = layer->reproducible ? shard->rank_q_count[p] * layer->v_pad : width,
+                                      .y = scratch(device, EXEC_SCRATCH_PARTIAL),
+                                      .y_offset = p * call->planner.rows * layer->hidden_pad,
+                                      .y_stride = layer->hidden_pad,
+                                      .y_part = 1 + p * weights->panels,
+                                      .rows = call->planner.rows};
+        status = step_projection(rec, &device->set, &step, error);
+    }
+    timing_work(&call->timing, device->index, VKA_STAGE_OUTPUT, 2 * rows * hidden * width,
+                rows * (width + hidden * partials) * sizeof(float) + weight_bytes(weights));
+    return status;
+}
+
+static void record_download(forward_call *call, forward_device *device, recorder *rec)
+{
+    staged_tensor *partial = &device->device->scratch[EXEC_SCRATCH_PARTIAL];
+    uint64_t bytes = (uint64_t)call->planner.rows * call->layer->hidden_pad * sizeof(float) *
+                     layer_partials(call->layer, &device->shard->shard);
+
+    staged_pull(partial, rec, bytes);
+    timing_work(&call->timing, device->index, VKA_STAGE_DOWNLOAD, 0, partial->staging != NULL ? (double)bytes : 0);
+}
+
+static vka_status record_chunk(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+{
+    attention_step attention = {0};
+    vka_status status =
+        call_write_device(call->context, device->device, rec, &device->set, &call->planner.devices[device->index].heads,
+                          call->planner.shared_words, &attention, error);
+
+    timing_mark_gpu(&call->timing, rec, MARK_BEGIN);
+    if (status == VKA_OK) {
+        status = record_upload(call, device, rec, error);
+    }
+    timing_mark_gpu(&call->timing, rec, MARK_UPLOAD);
+    if (status == VKA_OK) {
+        status = record_qkv(call, device, rec, error);
+    }
+    timing_mark_gpu(&call->timing, rec, MARK_QKV);
+    if (status == VKA_OK) {
+        status = record_epilogue(call, device, rec, error);
+    }
+    timing_mark_gpu(&call->timing, rec, MARK_EPILOGUE);
+    if (status == VKA_OK) {
+        status = record_attention(call, device, rec, &attention, error);
+    }
+    timing_mark_gpu(&call->timing, rec, MARK_ATTENTION);
+    if (status == VKA_OK) {
+        status = record_output(call, device, rec, error);
+    }
+    timing_mark_gpu(&call->timing, rec, MARK_OUTPUT);
+    if (status == VKA_OK) {
+        record_download(call, device, rec);
+    }
+    timing_mark_gpu(&call->timing, rec, MARK_DOWNLOAD);
+    return status;
+}
+
+vka_status forward_submit(forward_call *call, forward_device *device, vka_error *error)
+{
+    recorder rec;
+    double since = vka_clock_ms();
+    vka_status status = reserve_scratch(call, device, error);
+
+    timing_first(&call->timing, since);
+    if (status == VKA_OK) {
+        status = recorder_begin(&rec, device->device->gpu, error);
+    }
+    if (status != VKA_OK) {
+        return status;
+    }
+    status = record_chunk(call, device, &rec, error);
+    if (status != VKA_OK) {
+        recorder_abandon(&rec);
+        return status;
+    }
+    return recorder_submit(&rec, &device->device->pending, error);
+}

@@ -1,0 +1,43 @@
+/* A layer on the devices: each device's shard of the weights, cut by head. */
+#ifndef VKA_EXEC_LAYER_H
+#define VKA_EXEC_LAYER_H
+
+#include <stdbool.h>
+
+#include "exec/context.h"
+#include "exec/matrix.h"
+#include "layout/shard.h"
+#include "vkattn/layer.h"
+
+typedef struct layer_device {
+    vka_shard shard;
+    weight_matrix qkv;     /* rows: local Q heads (qk_pad each), K heads (qk_pad), V heads (v_pad) */
+    weight_matrix output;  /* rows: hidden; columns: local Q heads (v_pad each) */
+    gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm (qk_pad each) */
+} layer_device;
+
+struct vka_layer {
+    vka_context *context;
+    vka_layer_desc desc; /* resolved */
+    vka_rank *ranks;
+    uint32_t rank_count;
+    bool reproducible;
+    vka_dtype weight_dtype;
+    uint32_t hidden_pad, qk_pad, v_pad;
+    bool has_bias;
+    float *output_bias; /* [hidden], or NULL; added once, after the sum */
+    layer_device *devices;
+    const float **partials; /* room for the host addresses of all partials of a call */
+};
+
+/* Columns of the qkv rows of `device`: Q at 0, K and V at the returned offsets. */
+uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard);
+uint32_t layer_v_column(const vka_layer *layer, const vka_shard *shard);
+uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard);
+/* Partial sums that a device hands over: one, or one per rank when reproducible; 0 for an idle device. */
+uint32_t layer_partials(const vka_layer *layer, const vka_shard *shard);
+
+vka_status exec_layer_create(vka_layer **out, vka_context *context, const vka_layer_params *params, vka_error *error);
+void exec_layer_destroy(vka_layer **layer);
+
+#endif

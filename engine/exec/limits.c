@@ -1,0 +1,55 @@
+/* See limits.h. */
+#include "exec/limits.h"
+
+#include "base/error.h"
+
+vka_status limits_check(const vka_caps *caps, uint32_t position, uint64_t bytes, const char *what, const char *advice,
+                        vka_error *error)
+{
+    if (bytes <= vka_caps_max_tensor(caps)) {
+        return VKA_OK;
+    }
+    vka_status status =
+        vka_fail(error, VKA_ERR_LIMIT,
+                 "%s needs %llu bytes in one piece, device %u allows %llu (storage range %llu, buffer %llu, allocation "
+                 "%llu): %s",
+                 what, (unsigned long long)bytes, position, (unsigned long long)vka_caps_max_tensor(caps),
+                 (unsigned long long)caps->max_range, (unsigned long long)caps->max_buffer,
+                 (unsigned long long)caps->max_alloc, advice);
+    if (error != NULL) {
+        error->device = (int32_t)position;
+    }
+    return status;
+}
+
+vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error *error)
+{
+    const vka_caps *caps = gpu_device_caps(layer->context->devices[device].gpu);
+    const vka_shard *shard = &layer->devices[device].shard;
+    uint64_t weight = vka_dtype_size(layer->weight_dtype);
+    uint64_t columns = layer_qkv_columns(layer, shard);
+    uint64_t q_columns = (uint64_t)shard->q_heads * layer->qk_pad, v_columns = (uint64_t)shard->q_heads * layer->v_pad;
+    const char *fewer_heads = "raise tp, or place fewer ranks on this device";
+    const char *too_wide = "a row of hidden states cannot be cut; use another device";
+    const struct {
+        uint64_t bytes;
+        const char *what, *advice;
+    } pieces[] = {
+        {layer->hidden_pad * weight, "a row of the QKV weights", too_wide},
+        {v_columns * weight, "a row of the output projection weights", fewer_heads},
+        {(columns + 2ull * layer->qk_pad) * 4, "the biases and norm weights", fewer_heads},
+        {layer->hidden_pad * 4ull, "a row of hidden states", too_wide},
+        {layer->hidden_pad * 4ull * layer_partials(layer, shard), "a row of the partial sums", too_wide},
+        {columns * 4, "a row of the QKV projection", fewer_heads},
+        {q_columns * 4, "a row of queries", fewer_heads},
+        {v_columns * 4, "a row of attention outputs", fewer_heads},
+    };
+
+    for (size_t i = 0; shard->ranks > 0 && i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        vka_status status = limits_check(caps, device, pieces[i].bytes, pieces[i].what, pieces[i].advice, error);
+        if (status != VKA_OK) {
+            return status;
+        }
+    }
+    return VKA_OK;
+}

@@ -1,0 +1,34 @@
+/* The pipelines of one layer shape on one device: one variant per kernel, made on first use and warmed by an empty
+ * dispatch, since some drivers compile only then. */
+#ifndef VKA_EXEC_PIPELINES_H
+#define VKA_EXEC_PIPELINES_H
+
+#include "exec/context.h"
+
+typedef struct kernel_pipeline {
+    const vka_variant *variant;
+    gpu_pipeline *pipeline;
+} kernel_pipeline;
+
+typedef struct pipeline_set {
+    kernel_pipeline kernel[VKA_KERNEL_COUNT];
+} pipeline_set;
+
+/* Which kernels a set holds, as bits 1 << vka_kernel. */
+#define PIPELINES_ATTENTION ((1u << VKA_KERNEL_PREFILL) | (1u << VKA_KERNEL_DECODE) | (1u << VKA_KERNEL_COMBINE))
+#define PIPELINES_LAYER                                                                                                \
+    (PIPELINES_ATTENTION | (1u << VKA_KERNEL_GEMM) | (1u << VKA_KERNEL_GEMV) | (1u << VKA_KERNEL_EPILOGUE))
+
+typedef struct pipeline_shape {
+    uint32_t kernels;
+    vka_dtype weight_dtype; /* GEMM, GEMV */
+    vka_dtype cache_dtype;  /* EPILOGUE, PREFILL, DECODE */
+    vka_dtype pack_dtype;   /* PACK: the destination's */
+    uint32_t qk_pad, v_pad;
+} pipeline_shape;
+
+/* Selects and creates; new pipelines are warmed before it returns. */
+vka_status pipelines_get(vka_context *context, exec_device *device, const pipeline_shape *shape, pipeline_set *out,
+                         vka_error *error);
+
+#endif

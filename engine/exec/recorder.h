@@ -1,0 +1,34 @@
+/* Recording of one submission: every step declares the buffers it reads and writes; barriers follow from that. */
+#ifndef VKA_EXEC_RECORDER_H
+#define VKA_EXEC_RECORDER_H
+
+#include "exec/hazard.h"
+#include "vk/gpu.h"
+
+typedef struct recorder {
+    gpu_commands *commands; /* NULL: not recording */
+    hazard_tracker hazards;
+} recorder;
+
+/* One buffer of a step. `part` as in hazard.h. */
+typedef struct step_buffer {
+    gpu_buffer *buffer;
+    uint32_t part;
+    bool write;
+} step_buffer;
+
+vka_status recorder_begin(recorder *rec, gpu_device *device, vka_error *error);
+
+/* A dispatch whose storage binding i is buffers[i]. */
+vka_status recorder_dispatch(recorder *rec, gpu_pipeline *pipeline, const step_buffer *buffers, uint32_t count,
+                             const void *push, uint32_t push_bytes, const uint32_t groups[3], vka_error *error);
+void recorder_copy(recorder *rec, gpu_buffer *from, uint64_t from_offset, gpu_buffer *to, uint64_t to_offset,
+                   uint64_t bytes);
+/* The host reads `buffer` after the wait. */
+void recorder_host_read(recorder *rec, gpu_buffer *buffer);
+
+vka_status recorder_submit(recorder *rec, uint64_t *ticket, vka_error *error);
+/* Drops what was recorded; harmless when nothing is being recorded. */
+void recorder_abandon(recorder *rec);
+
+#endif

@@ -1,0 +1,136 @@
+/* See shard_weights.h. Rows and columns of the whole layer are [head][dim]; on the device each head is padded with
+ * zeros to a multiple of 8. */
+#include "exec/shard_weights.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "exec/staged.h"
+
+typedef struct shard_source {
+    const vka_layer *layer;
+    const vka_shard *shard;
+    const vka_layer_weights *weights;
+} shard_source;
+
+/* Where one local row of the qkv matrix comes from. */
+typedef struct row_origin {
+    const vka_tensor *matrix;
+    const vka_tensor *bias;
+    uint64_t row;
+    bool padding; /* past the head's own size: zeros */
+} row_origin;
+
+static row_origin head_row(const vka_tensor *matrix, const vka_tensor *bias, const uint32_t *heads, uint32_t row,
+                           uint32_t dim, uint32_t pad)
+{
+    uint32_t i = row % pad;
+
+    return (row_origin){matrix, bias, (uint64_t)heads[row / pad] * dim + i, i >= dim};
+}
+
+static row_origin qkv_origin(const shard_source *source, uint32_t row)
+{
+    const vka_layer *layer = source->layer;
+    const vka_layer_weights *w = source->weights;
+    uint32_t k_first = layer_k_column(layer, source->shard), v_first = layer_v_column(layer, source->shard);
+
+    if (row < k_first) {
+        return head_row(&w->q, &w->q_bias, source->shard->q_head, row, layer->desc.head_dim, layer->qk_pad);
+    }
+    if (row < v_first) {
+        return head_row(&w->k, &w->k_bias, source->shard->kv_head, row - k_first, layer->desc.head_dim, layer->qk_pad);
+    }
+    return head_row(&w->v, &w->v_bias, source->shard->kv_head, row - v_first, layer->desc.v_head_dim, layer->v_pad);
+}
+
+static const void *element(const vka_tensor *tensor, uint64_t row, uint64_t col)
+{
+    uint64_t stride = tensor->row_stride != 0 ? tensor->row_stride : tensor->cols;
+
+    return (const unsigned char *)tensor->data + (row * stride + col) * vka_dtype_size(tensor->dtype);
+}
+
+static void fill_qkv_row(void *user, uint32_t row, void *target)
+{
+    const shard_source *source = user;
+    row_origin origin = qkv_origin(source, row);
+    uint32_t hidden = source->layer->desc.hidden_size;
+    size_t size = vka_dtype_size(source->layer->weight_dtype);
+    uint32_t real = origin.padding ? 0 : hidden;
+
+    if (real > 0) {
+        vka_convert(target, source->layer->weight_dtype, element(origin.matrix, origin.row, 0), origin.matrix->dtype,
+                    real);
+    }
+    memset((unsigned char *)target + real * size, 0, (source->layer->hidden_pad - real) * size);
+}
+
+static void fill_output_row(void *user, uint32_t row, void *target)
+{
+    const shard_source *source = user;
+    const vka_layer *layer = source->layer;
+    const vka_tensor *o = &source->weights->o;
+    size_t size = vka_dtype_size(layer->weight_dtype);
+    unsigned char *out = target;
+
+    for (uint32_t h = 0; h < source->shard->q_heads; h++) {
+        uint64_t col = (uint64_t)source->shard->q_head[h] * layer->desc.v_head_dim;
+        vka_convert(out, layer->weight_dtype, element(o, row, col), o->dtype, layer->desc.v_head_dim);
+        memset(out + layer->desc.v_head_dim * size, 0, (layer->v_pad - layer->desc.v_head_dim) * size);
+        out += layer->v_pad * size;
+    }
+}
+
+static void fill_constants(void *user, void *target, uint64_t offset, uint64_t bytes)
+{
+    const shard_source *source = user;
+    const vka_layer *layer = source->layer;
+    const vka_tensor *norms[2] = {&source->weights->q_norm, &source->weights->k_norm};
+    uint32_t columns = layer_qkv_columns(layer, source->shard);
+    uint32_t first = (uint32_t)(offset / sizeof(float)), count = (uint32_t)(bytes / sizeof(float));
+    float *out = target;
+
+    memset(out, 0, (size_t)bytes);
+    for (uint32_t i = first; i < first + count; i++) {
+        const vka_tensor *from;
+        uint64_t col;
+        if (i < columns) {
+            row_origin origin = qkv_origin(source, i);
+            from = origin.padding ? NULL : origin.bias;
+            col = origin.row;
+        } else {
+            col = (i - columns) % layer->qk_pad;
+            from = col < layer->desc.head_dim ? norms[(i - columns) / layer->qk_pad] : NULL;
+        }
+        if (from != NULL && from->data != NULL) {
+            vka_convert(&out[i - first], VKA_F32, element(from, 0, col), from->dtype, 1);
+        }
+    }
+}
+
+vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_layer_weights *weights, vka_error *error)
+{
+    layer_device *out = &layer->devices[device];
+    gpu_device *gpu = layer->context->devices[device].gpu;
+    const vka_allocator *allocator = &layer->context->allocator;
+    shard_source source = {layer, &out->shard, weights};
+    uint32_t columns = layer_qkv_columns(layer, &out->shard);
+    uint64_t constants = ((uint64_t)columns + 2u * layer->qk_pad) * sizeof(float);
+    vka_status status = gpu_buffer_create(&out->constants, gpu, constants, GPU_MEMORY_DEVICE, "layer constants", error);
+
+    if (status == VKA_OK) {
+        status = staged_upload(gpu, out->constants, 0, constants, sizeof(float), fill_constants, &source, error);
+    }
+    if (status == VKA_OK) {
+        status = matrix_create(&out->qkv, gpu, columns, layer->hidden_pad, layer->weight_dtype, "QKV weights",
+                               fill_qkv_row, &source, allocator, error);
+    }
+    if (status == VKA_OK) {
+        status =
+            matrix_create(&out->output, gpu, layer->desc.hidden_size, out->shard.q_heads * layer->v_pad,
+                          layer->weight_dtype, "output projection weights", fill_output_row, &source, allocator, error);
+    }
+    return status;
+}
