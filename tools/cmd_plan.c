@@ -7,6 +7,7 @@
 #include "command.h"
 #include "failure.h"
 #include "layout_args.h"
+#include "layout_output.h"
 #include "output.h"
 
 typedef struct plan_options {
@@ -96,39 +97,6 @@ static uint64_t exchanged(const plan *of)
     return bytes;
 }
 
-static void print_layer(const layout_source *source)
-{
-    const vka_layer_desc *desc = &source->desc;
-
-    printf("%s: %u query heads, %u KV heads, head size %u", source->name ? source->name : "layer", desc->heads,
-           desc->kv_heads, desc->head_dim);
-    if (desc->v_head_dim != desc->head_dim)
-        printf(" (V: %u)", desc->v_head_dim);
-    printf(", hidden size %u\n", desc->hidden_size);
-    if (source->note)
-        printf("note: %s\n", source->note);
-}
-
-static void print_ranks(const plan *of)
-{
-    static const char *const headings[] = {"rank", "t", "c", "d", "query heads", "KV heads", "replica", "device"};
-    output_table *table = output_table_new(headings, "rrrrrrrr");
-
-    for (uint32_t i = 0; i < of->rank_count; i++) {
-        const vka_rank *rank = &of->ranks[i];
-
-        output_cell(table, "%u", rank->rank);
-        output_cell(table, "%u", rank->t);
-        output_cell(table, "%u", rank->c);
-        output_cell(table, "%u", rank->d);
-        output_cell(table, "%u..%u", rank->q_begin, rank->q_begin + rank->q_count - 1);
-        output_cell(table, "%u..%u", rank->kv_begin, rank->kv_begin + rank->kv_count - 1);
-        output_cell(table, "%u of %u", rank->replica + 1, rank->replicas);
-        output_cell(table, "%u", rank->device);
-    }
-    output_table_end(table);
-}
-
 static void print_costs(const plan *of)
 {
     static const char *const headings[] = {"device",  "ranks",       "query heads", "KV heads",
@@ -166,35 +134,14 @@ static void print_valid(const plan *of)
 
 static void print_plan(const plan *of)
 {
-    print_layer(&of->source);
+    output_layer(&of->source);
     printf("grid tp=%u cp=%u dp=%u, ranks %u, devices %u, KV policy %s, weights %s, KV cache %s\n\n", of->grid.tp,
            of->grid.cp, of->grid.dp, of->rank_count, of->device_count, output_policy_name(of->kv_policy),
            vka_dtype_name(of->weight_dtype), vka_dtype_name(of->cache_dtype));
-    print_ranks(of);
+    output_ranks(of->ranks, of->rank_count);
     printf("\n");
     print_costs(of);
     printf("\nexchanged per token and layer: %s\n", output_bytes(exchanged(of)).text);
-}
-
-static json_t *json_layer(const layout_source *source)
-{
-    const vka_layer_desc *desc = &source->desc;
-    json_t *object = json_pack("{s:I, s:I, s:I, s:I, s:I}", "heads", (json_int_t)desc->heads, "kv_heads",
-                               (json_int_t)desc->kv_heads, "head_dim", (json_int_t)desc->head_dim, "v_head_dim",
-                               (json_int_t)desc->v_head_dim, "hidden_size", (json_int_t)desc->hidden_size);
-
-    json_object_set_new(object, "model", source->name ? output_json_text(source->name) : json_null());
-    json_object_set_new(object, "note", source->note ? output_json_text(source->note) : json_null());
-    return object;
-}
-
-static json_t *json_ranks(const plan *of)
-{
-    json_t *array = json_array();
-
-    for (uint32_t i = 0; i < of->rank_count; i++)
-        json_array_append_new(array, output_json_rank(&of->ranks[i]));
-    return array;
 }
 
 static json_t *json_costs(const plan *of)
@@ -221,21 +168,21 @@ static int report(const plan *of, const plan_options *options)
 
     if (!options->json) {
         if (options->valid) {
-            print_layer(&of->source);
+            output_layer(&of->source);
             print_valid(of);
         } else {
             print_plan(of);
         }
         return EXIT_STATUS_OK;
     }
-    object = json_pack("{s:s, s:o, s:o}", "status", "ok", "layer", json_layer(&of->source), "valid_tp",
+    object = json_pack("{s:s, s:o, s:o}", "status", "ok", "layer", output_json_layer(&of->source), "valid_tp",
                        output_json_valid(&of->verdict));
     if (!options->valid) {
         json_object_set_new(object, "grid", output_json_grid(of->grid));
         json_object_set_new(object, "kv_policy", json_string(output_policy_name(of->kv_policy)));
         json_object_set_new(object, "weight_dtype", json_string(vka_dtype_name(of->weight_dtype)));
         json_object_set_new(object, "cache_dtype", json_string(vka_dtype_name(of->cache_dtype)));
-        json_object_set_new(object, "ranks", json_ranks(of));
+        json_object_set_new(object, "ranks", output_json_ranks(of->ranks, of->rank_count));
         json_object_set_new(object, "devices", json_costs(of));
         json_object_set_new(object, "exchange_bytes_per_token", json_integer((json_int_t)exchanged(of)));
     }

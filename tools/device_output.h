@@ -1,0 +1,15 @@
+/* How commands show devices. */
+#ifndef VKA_TOOLS_DEVICE_OUTPUT_H
+#define VKA_TOOLS_DEVICE_OUTPUT_H
+
+#include <jansson.h>
+
+#include "vkattn/context.h"
+
+/* "discrete", "integrated", "virtual", "cpu", "other": as the device grammar has them. */
+const char *output_device_type(vka_device_type type);
+
+/* Everything of the record; uuids in hex, the PCI address as the device grammar has it or null. */
+json_t *output_json_device(const vka_device_info *device);
+
+#endif
