@@ -198,8 +198,10 @@ static int run(int argc, char **argv)
 
     if (exit_status >= 0)
         return exit_status;
-    if (options.valid)
-        options.layout.tp = 1; /* the list does not depend on tp; what cannot run at any tp is still refused */
+    if (options.valid) { /* the list does not depend on the grid; what cannot run at any tp is still refused */
+        options.layout.tp = options.layout.cp = options.layout.dp = 1;
+        options.layout.place = NULL;
+    }
     if (make_plan(&made, &options, &error) == VKA_OK)
         exit_status = report(&made, &options);
     else

@@ -1,7 +1,10 @@
 /* From options to a layer description and a grid. */
 #include "layout_args.h"
 
+#include <string.h>
+
 #include "base/error.h"
+#include "base/files.h"
 #include "vkattn/model.h"
 
 static const args_choice policies[] = {{"replicate", VKA_KV_REPLICATE}, {"strict", VKA_KV_STRICT}, {NULL, 0}};
@@ -11,7 +14,8 @@ static const args_choice cache_dtypes[] = {{"f32", VKA_F32}, {"f16", VKA_F16}, {
 #define AT(member) offsetof(layout_args, member)
 
 const args_option layout_args_options[LAYOUT_ARGS_COUNT] = {
-    {"model", ARGS_TEXT, AT(model), .value = "NAME", .help = "A preset: the head layout of a public model."},
+    {"model", ARGS_TEXT, AT(model), .value = "NAME|DIR|FILE",
+     .help = "A preset, a checkpoint's folder, or a config.json.\nA preset's name wins; write ./NAME for a folder."},
     {"layer", ARGS_U32, AT(layer), .value = "N", .help = "Layer of the checkpoint (default: 0)."},
     {"heads", ARGS_U32, AT(heads), .value = "N", .least = 1, .help = "Instead of --model: query heads."},
     {"kv-heads", ARGS_U32, AT(kv_heads), .value = "N", .least = 1, .help = "KV heads (default: as many)."},
@@ -32,10 +36,18 @@ const args_option layout_args_options[LAYOUT_ARGS_COUNT] = {
     {"cache-dtype", ARGS_CHOICE, AT(cache_dtype), .choices = cache_dtypes, .help = "KV cache (default: f16)."},
 };
 
+static bool has_suffix(const char *text, const char *suffix)
+{
+    size_t length = strlen(text), tail = strlen(suffix);
+
+    return length >= tail && strcmp(text + length - tail, suffix) == 0;
+}
+
 static vka_status read_geometry(const layout_args *args, layout_source *source, vka_error *error)
 {
     if (args->heads == 0 || args->hidden == 0)
-        return vka_fail(error, VKA_ERR_ARGUMENT, "which layer? Give --model NAME, or at least --heads and --hidden");
+        return vka_fail(error, VKA_ERR_ARGUMENT,
+                        "which layer? Give --model NAME|DIR|FILE, or at least --heads and --hidden");
     source->desc = (vka_layer_desc){
         .struct_size = sizeof(vka_layer_desc),
         .hidden_size = args->hidden,
@@ -49,12 +61,26 @@ static vka_status read_geometry(const layout_args *args, layout_source *source, 
 
 static vka_status read_model(const layout_args *args, layout_source *source, vka_error *error)
 {
+    const char *model = args->model;
+    bool path = strchr(model, '/') || has_suffix(model, ".json");
     const vka_preset *preset = NULL;
-    vka_status status = vka_preset_find(args->model, &preset, error);
+    vka_status status;
 
-    if (status != VKA_OK)
-        return status;
-    source->name = args->model;
+    if (args->heads || args->kv_heads || args->head_dim || args->v_head_dim || args->hidden)
+        return vka_fail(
+            error, VKA_ERR_ARGUMENT,
+            "--model gives the geometry; leave out --heads, --kv-heads, --head-dim, --v-head-dim, --hidden");
+    source->name = model;
+    if (!path) {
+        status = vka_preset_find(model, &preset, error);
+        if (status != VKA_OK && !vka_is_directory(model))
+            return status;
+    }
+    if (!preset)
+        return vka_model_read_config(model, args->layer, &source->desc, &source->layers, error);
+    if (args->layer != 0)
+        return vka_fail(error, VKA_ERR_ARGUMENT, "--layer is %u, but preset '%s' describes a single layer", args->layer,
+                        model);
     source->desc = preset->desc;
     source->note = preset->note;
     return VKA_OK;

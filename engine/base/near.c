@@ -1,4 +1,5 @@
-/* Edit distance (Levenshtein 1966) by rows, over names short enough for the stack. */
+/* Edit distance by rows, over names short enough for the stack; swapping two neighbours is one edit (optimal string
+ * alignment: Damerau 1964 restricted). */
 #include "base/near.h"
 
 #include <stddef.h>
@@ -20,25 +21,32 @@ static bool begins_with(const char *name, const char *start)
     return start[i] == '\0';
 }
 
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-    size_t row[LONGEST + 1];
+    size_t rows[3][LONGEST + 1]; /* of the last two letters of `a` and of this one, in turn */
 
     for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
+        const size_t *before = rows[(i + 1) % 3];
+        const size_t *above = rows[(i + 2) % 3];
+        size_t *row = rows[i % 3];
 
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
-            size_t replaced = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
-            size_t least = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            char x = lower(a[i - 1]), y = lower(b[j - 1]);
 
-            diagonal = row[j];
-            row[j] = replaced < least ? replaced : least;
+            row[j] = least_of(above[j - 1] + (x != y), least_of(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && x == lower(b[j - 2]) && y == lower(a[i - 2]))
+                row[j] = least_of(row[j], before[j - 2] + 1);
         }
     }
-    return row[b_length];
+    return rows[a_length % 3][b_length];
 }
 
 bool vka_near(const char *given, const char *name)

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Whether somebody who wrote `given` may have meant `name`: `name` begins with it, or few single-character edits lead
- * from one to the other. ASCII case is ignored. */
+/* Whether somebody who wrote `given` may have meant `name`: `name` begins with it, or few edits (of one character, or
+ * of two swapped) lead from one to the other. ASCII case is ignored. */
 bool vka_near(const char *given, const char *name);
 
 #endif

@@ -14,6 +14,9 @@ static void near_names(void **state)
 {
     static const char *const pairs[][2] = {
         {"tp", "tp"},
+        {"gtp2", "gpt2"},
+        {"jsno", "json"},
+        {"delay", "devlay"},
         {"tpp", "tp"},
         {"head-dim", "heads-dim"},
         {"device", "devices"},
