@@ -43,24 +43,33 @@ static vka_status get_one(const vka_context *context, exec_device *device, vka_k
     return gpu_pipeline_get(device->gpu, &desc, &out->pipeline, error);
 }
 
-/* An empty dispatch of every pipeline in `warm`. */
-static vka_status dispatch_nothing(exec_device *device, const pipeline_set *set, uint32_t warm, vka_error *error)
+/* An empty dispatch with `buffer` at every binding. */
+static vka_status warm_one(recorder *rec, const kernel_pipeline *kernel, gpu_buffer *buffer, vka_error *error)
 {
     static const unsigned char zeros[128] = {0};
     static const uint32_t none[3] = {0, 0, 0};
-    gpu_buffer *buffer = device->scratch[EXEC_SCRATCH_CALL].buffer;
+    const vka_variant *variant = kernel->variant;
     step_buffer buffers[GPU_MAX_BINDINGS];
+    uint32_t count = variant->storage_bindings + variant->texel_bindings;
+
+    for (uint32_t i = 0; i < count; i++) {
+        buffers[i] = writes(buffer, HAZARD_WHOLE);
+        buffers[i].texel = i < variant->storage_bindings ? GPU_TEXEL_NONE : GPU_TEXEL_RGBA32UI;
+    }
+    return recorder_dispatch(rec, kernel->pipeline, buffers, count, zeros, variant->push_bytes, none, error);
+}
+
+/* An empty dispatch of every pipeline in `warm`. */
+static vka_status dispatch_nothing(exec_device *device, const pipeline_set *set, uint32_t warm, vka_error *error)
+{
+    gpu_buffer *buffer = device->scratch[EXEC_SCRATCH_CALL].buffer;
     recorder rec;
     vka_status status = recorder_begin(&rec, device->gpu, error);
 
-    for (uint32_t i = 0; i < GPU_MAX_BINDINGS; i++) {
-        buffers[i] = (step_buffer){buffer, HAZARD_WHOLE, true};
-    }
     for (uint32_t k = 0; status == VKA_OK && k < VKA_KERNEL_COUNT; k++) {
         const kernel_pipeline *kernel = &set->kernel[k];
         if ((warm >> k & 1u) != 0) {
-            status = recorder_dispatch(&rec, kernel->pipeline, buffers, kernel->variant->storage_bindings, zeros,
-                                       kernel->variant->push_bytes, none, error);
+            status = warm_one(&rec, kernel, buffer, error);
         }
     }
     if (status != VKA_OK) {

@@ -29,6 +29,7 @@ vka_status recorder_dispatch(recorder *rec, gpu_pipeline *pipeline, const step_b
 
     for (uint32_t i = 0; i < count; i++) {
         bindings[i].buffer = buffers[i].buffer;
+        bindings[i].texel = buffers[i].texel;
     }
     declare(rec, GPU_STAGE_COMPUTE, buffers, count);
     return gpu_cmd_dispatch(rec->commands, pipeline, bindings, count, push, push_bytes, groups[0], groups[1], groups[2],
@@ -38,7 +39,7 @@ vka_status recorder_dispatch(recorder *rec, gpu_pipeline *pipeline, const step_b
 void recorder_copy(recorder *rec, gpu_buffer *from, uint64_t from_offset, gpu_buffer *to, uint64_t to_offset,
                    uint64_t bytes)
 {
-    const step_buffer buffers[2] = {{from, HAZARD_WHOLE, false}, {to, HAZARD_WHOLE, true}};
+    const step_buffer buffers[2] = {reads(from), writes(to, HAZARD_WHOLE)};
 
     declare(rec, GPU_STAGE_TRANSFER, buffers, 2);
     gpu_cmd_copy(rec->commands, from, from_offset, to, to_offset, bytes);
@@ -46,7 +47,7 @@ void recorder_copy(recorder *rec, gpu_buffer *from, uint64_t from_offset, gpu_bu
 
 void recorder_host_read(recorder *rec, gpu_buffer *buffer)
 {
-    const step_buffer read = {buffer, HAZARD_WHOLE, false};
+    const step_buffer read = reads(buffer);
 
     declare(rec, GPU_STAGE_HOST, &read, 1);
 }

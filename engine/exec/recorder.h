@@ -15,11 +15,22 @@ typedef struct step_buffer {
     gpu_buffer *buffer;
     uint32_t part;
     bool write;
+    gpu_texel_format texel; /* GPU_TEXEL_NONE: a storage buffer */
 } step_buffer;
+
+static inline step_buffer reads(gpu_buffer *buffer)
+{
+    return (step_buffer){buffer, HAZARD_WHOLE, false, GPU_TEXEL_NONE};
+}
+
+static inline step_buffer writes(gpu_buffer *buffer, uint32_t part)
+{
+    return (step_buffer){buffer, part, true, GPU_TEXEL_NONE};
+}
 
 vka_status recorder_begin(recorder *rec, gpu_device *device, vka_error *error);
 
-/* A dispatch whose storage binding i is buffers[i]. */
+/* A dispatch whose binding i is buffers[i], texel views last. */
 vka_status recorder_dispatch(recorder *rec, gpu_pipeline *pipeline, const step_buffer *buffers, uint32_t count,
                              const void *push, uint32_t push_bytes, const uint32_t groups[3], vka_error *error);
 void recorder_copy(recorder *rec, gpu_buffer *from, uint64_t from_offset, gpu_buffer *to, uint64_t to_offset,

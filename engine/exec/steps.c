@@ -1,6 +1,29 @@
 /* See steps.h. */
 #include "exec/steps.h"
 
+#include <string.h>
+
+static gpu_texel_format texel_format(const vka_variant *variant, uint32_t k)
+{
+    return k == 0 && variant->dtype != VKA_F32 ? GPU_TEXEL_RGBA32UI : GPU_TEXEL_RGBA32F;
+}
+
+/* Binds the storage buffers of a step, and once more as texel views those that the variant wants to see so. */
+static vka_status dispatch(recorder *rec, const kernel_pipeline *kernel, const step_buffer *storage, const void *push,
+                           uint32_t push_bytes, const uint32_t groups[3], vka_error *error)
+{
+    const vka_variant *variant = kernel->variant;
+    step_buffer buffers[GPU_MAX_BINDINGS];
+    uint32_t count = variant->storage_bindings;
+
+    memcpy(buffers, storage, count * sizeof(*buffers));
+    for (uint32_t k = 0; k < variant->texel_bindings; k++) {
+        buffers[count] = storage[vka_texel_operand(variant->kernel, k)];
+        buffers[count++].texel = texel_format(variant, k);
+    }
+    return recorder_dispatch(rec, kernel->pipeline, buffers, count, push, push_bytes, groups, error);
+}
+
 /* GEMV for few rows, GEMM for many: a fixed border, so that a row's result does not depend on anything measured. */
 static const kernel_pipeline *projection_kernel(const pipeline_set *set, uint32_t rows)
 {
@@ -24,11 +47,9 @@ vka_status step_projection(recorder *rec, const pipeline_set *set, const project
                           .w_stride = weights->depth,
                           .y_offset = step->y_offset + first,
                           .y_stride = step->y_stride};
-        const step_buffer buffers[3] = {{step->x, HAZARD_WHOLE, false},
-                                        {weights->panel[i], HAZARD_WHOLE, false},
-                                        {step->y, step->y_part + i, true}};
+        const step_buffer buffers[3] = {reads(step->x), reads(weights->panel[i]), writes(step->y, step->y_part + i)};
         vka_groups_gemm(kernel->variant, &push, groups);
-        status = recorder_dispatch(rec, kernel->pipeline, buffers, 3, &push, sizeof(push), groups, error);
+        status = dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
     }
     return status;
 }
@@ -36,14 +57,12 @@ vka_status step_projection(recorder *rec, const pipeline_set *set, const project
 vka_status step_epilogue(recorder *rec, const pipeline_set *set, const epilogue_step *step, vka_error *error)
 {
     const kernel_pipeline *kernel = &set->kernel[VKA_KERNEL_EPILOGUE];
-    const step_buffer buffers[4] = {{step->call, HAZARD_WHOLE, false},
-                                    {step->constants, HAZARD_WHOLE, false},
-                                    {step->source, HAZARD_WHOLE, false},
-                                    {step->target, step->target_part, true}};
+    const step_buffer buffers[4] = {reads(step->call), reads(step->constants), reads(step->source),
+                                    writes(step->target, step->target_part)};
     uint32_t groups[3];
 
     vka_groups_epilogue(kernel->variant, &step->push, groups);
-    return recorder_dispatch(rec, kernel->pipeline, buffers, 4, &step->push, sizeof(step->push), groups, error);
+    return dispatch(rec, kernel, buffers, &step->push, sizeof(step->push), groups, error);
 }
 
 /* Launches write disjoint rows or slots of one buffer, so each has a hazard part of its own. */
@@ -54,17 +73,15 @@ static vka_status launch_tiles(recorder *rec, const pipeline_set *set, const att
     const kernel_pipeline *kernel = &set->kernel[launch->kernel];
     bool prefill = launch->kernel == VKA_KERNEL_PREFILL;
     attention_push push = step->push;
-    const step_buffer buffers[4] = {{step->call, HAZARD_WHOLE, false},
-                                    {step->q, HAZARD_WHOLE, false},
-                                    {step->slabs[launch->slab], HAZARD_WHOLE, false},
-                                    {launch->partial ? step->split : step->out, index + 1, true}};
+    const step_buffer buffers[4] = {reads(step->call), reads(step->q), reads(step->slabs[launch->slab]),
+                                    writes(launch->partial ? step->split : step->out, index + 1)};
     uint32_t groups[3];
 
     push.tile_offset = step->tiles_offset + launch->first * (uint32_t)(sizeof(attention_tile) / sizeof(uint32_t));
     push.heads_offset = prefill ? step->prefill_heads_offset : step->decode_heads_offset;
     vka_groups_attention(kernel->variant, launch->count, prefill ? step->prefill_records : step->decode_records,
                          groups);
-    return recorder_dispatch(rec, kernel->pipeline, buffers, 4, &push, sizeof(push), groups, error);
+    return dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
 }
 
 static vka_status combine_splits(recorder *rec, const pipeline_set *set, const attention_step *step, vka_error *error)
@@ -75,13 +92,12 @@ static vka_status combine_splits(recorder *rec, const pipeline_set *set, const a
                                .v_pad = step->v_pad,
                                .out_stride = step->push.out_stride,
                                .lse_offset = step->push.lse_offset};
-    const step_buffer buffers[3] = {{step->call, HAZARD_WHOLE, false},
-                                    {step->split, HAZARD_WHOLE, false},
-                                    {step->out, step->plan->launch_count + 1, true}};
+    const step_buffer buffers[3] = {reads(step->call), reads(step->split),
+                                    writes(step->out, step->plan->launch_count + 1)};
     uint32_t groups[3];
 
     vka_groups_combine(kernel->variant, step->plan->row_count, push.heads, groups);
-    return recorder_dispatch(rec, kernel->pipeline, buffers, 3, &push, sizeof(push), groups, error);
+    return dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
 }
 
 vka_status step_attention(recorder *rec, const pipeline_set *set, const attention_step *step, vka_error *error)
@@ -101,9 +117,9 @@ vka_status step_pack(recorder *rec, const pipeline_set *set, const pack_push *pu
                      gpu_buffer *target, uint32_t target_part, vka_error *error)
 {
     const kernel_pipeline *kernel = &set->kernel[VKA_KERNEL_PACK];
-    const step_buffer buffers[2] = {{source, HAZARD_WHOLE, false}, {target, target_part, true}};
+    const step_buffer buffers[2] = {reads(source), writes(target, target_part)};
     uint32_t groups[3];
 
     vka_groups_pack(kernel->variant, push, groups);
-    return recorder_dispatch(rec, kernel->pipeline, buffers, 2, push, sizeof(*push), groups, error);
+    return dispatch(rec, kernel, buffers, push, sizeof(*push), groups, error);
 }

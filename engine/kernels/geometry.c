@@ -61,6 +61,13 @@ uint32_t vka_variant_spec(const vka_variant *variant, uint32_t qk_pad, uint32_t 
     return 2;
 }
 
+uint32_t vka_texel_operand(vka_kernel kernel, uint32_t k)
+{
+    bool projection = kernel == VKA_KERNEL_GEMM || kernel == VKA_KERNEL_GEMV;
+
+    return projection ? 1 - k : 2 - k; /* w then x, at 1 and 0; slab then q, at 2 and 1 */
+}
+
 uint32_t vka_gemv_max_rows(void)
 {
     return 4;

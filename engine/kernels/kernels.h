@@ -45,9 +45,17 @@ typedef struct vka_variant {
                                heads per workgroup; else 1 */
     uint32_t shared_bytes;  /* for the largest head size */
     uint32_t storage_bindings;
-    uint32_t texel_bindings;
+    uint32_t texel_bindings; /* after the storage bindings, see vka_texel_operand() */
     uint32_t push_bytes;
 } vka_variant;
+
+/* Bytes of one texel: four floats, or 16 bytes of 16-bit values. */
+#define VKA_TEXEL_BYTES 16u
+
+/* A texel variant sees operands a second time, as uniform texel buffers behind its storage bindings, in this order:
+ * GEMM and GEMV: w, x; PREFILL and DECODE: cache slab, q. Float operands are RGBA32F, 16-bit ones RGBA32UI. The k-th
+ * texel binding shows the storage binding that this returns. */
+uint32_t vka_texel_operand(vka_kernel kernel, uint32_t k);
 
 uint32_t vka_variant_rows(void);
 const vka_variant *vka_variant_row(uint32_t index);

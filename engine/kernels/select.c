@@ -57,7 +57,10 @@ static bool can_run(const vka_variant *row, const vka_caps *caps, text *reason)
            within(reason, "workgroup size x", row->local_size, caps->max_local_size[0]) &&
            within(reason, "shared memory bytes", row->shared_bytes, caps->shared_bytes) &&
            within(reason, "storage buffers", row->storage_bindings, caps->storage_buffers) &&
-           within(reason, "push constant bytes", row->push_bytes, caps->push_bytes);
+           within(reason, "push constant bytes", row->push_bytes, caps->push_bytes) &&
+           (row->texel_bindings == 0 ||
+            within(reason, "texel views of any tensor, elements", vka_caps_max_tensor(caps) / VKA_TEXEL_BYTES,
+                   caps->texel_elements));
 }
 
 static bool serves(const vka_variant *row, vka_kernel kernel, vka_dtype dtype)
