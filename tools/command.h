@@ -14,5 +14,6 @@ typedef struct command {
 } command;
 
 extern const command command_plan;
+extern const command command_run;
 
 #endif

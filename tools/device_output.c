@@ -42,12 +42,23 @@ static json_t *pci(const vka_device_info *device)
     return json_string(text);
 }
 
-static json_t *api_version(uint32_t version)
+/* Vulkan's encoding, which most drivers use for their own version too. */
+static output_version decode(uint32_t version)
 {
-    char text[48];
+    output_version decoded;
 
-    snprintf(text, sizeof(text), "%u.%u.%u", version >> 22 & 127, version >> 12 & 1023, version & 4095);
-    return json_string(text);
+    snprintf(decoded.text, sizeof(decoded.text), "%u.%u.%u", version >> 22 & 127, version >> 12 & 1023, version & 4095);
+    return decoded;
+}
+
+output_version output_driver_version(const vka_device_info *device)
+{
+    output_version version;
+
+    if (device->driver_info[0] == '\0')
+        return decode(device->driver_version);
+    snprintf(version.text, sizeof(version.text), "%s", device->driver_info);
+    return version;
 }
 
 json_t *output_json_device(const vka_device_info *device)
@@ -76,7 +87,7 @@ json_t *output_json_device(const vka_device_info *device)
     json_object_set_new(object, "type", json_string(output_device_type(device->type)));
     json_object_set_new(object, "driver_name", output_json_text(device->driver_name));
     json_object_set_new(object, "driver_info", output_json_text(device->driver_info));
-    json_object_set_new(object, "api_version", api_version(device->api_version));
+    json_object_set_new(object, "api_version", json_string(decode(device->api_version).text));
     json_object_set_new(object, "device_uuid", hex(device->device_uuid));
     json_object_set_new(object, "driver_uuid", hex(device->driver_uuid));
     json_object_set_new(object, "pci", pci(device));

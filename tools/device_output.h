@@ -9,6 +9,12 @@
 /* "discrete", "integrated", "virtual", "cpu", "other": as the device grammar has them. */
 const char *output_device_type(vka_device_type type);
 
+/* What the driver says of its version, or else its number. */
+typedef struct output_version {
+    char text[256];
+} output_version;
+output_version output_driver_version(const vka_device_info *device);
+
 /* Everything of the record; uuids in hex, the PCI address as the device grammar has it or null. */
 json_t *output_json_device(const vka_device_info *device);
 

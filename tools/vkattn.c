@@ -9,6 +9,7 @@
 #include "vkattn/version.h"
 
 static const command *const commands[] = {
+    &command_run,
     &command_plan,
 };
 

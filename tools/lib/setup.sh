@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Sourced by tools/run, tools/test and .ci/run: installs what is missing, builds, and finds the software devices.
+# Sourced by tools/run, tools/test and .ci/run: installs what is missing, builds, and finds the software devices (the
+# tests find them by themselves).
 # Everything here speaks on stderr only, so that stdout stays the program's own, and says nothing when nothing is to do.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

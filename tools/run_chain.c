@@ -1,0 +1,267 @@
+/* A float64 layer, written for clearness: projections by columns, then rows and heads one by one, on all cores. */
+#include "run_chain.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/half.h"
+#include "base/threads.h"
+
+enum { COLUMNS = 4, DEPTH = 256, LANES = 8 };
+
+typedef struct chain_state {
+    const vka_layer_desc *desc;
+    const vka_layer_weights *weights;
+    const stage_vectors *vectors;
+    const run_rows *rows;
+    vka_dtype stored;
+    size_t q_columns, k_columns, v_columns;
+    double *input;     /* [rows, hidden] */
+    double *q, *k, *v; /* [rows, *_columns], first raw, then as attention takes them */
+    double *attention; /* [rows, heads * v_head_dim] */
+    double *output;    /* [rows, hidden] */
+    atomic_bool out_of_memory;
+} chain_state;
+
+/* ---- projections ---- */
+
+typedef struct projection {
+    const chain_state *chain;
+    const vka_tensor *weights;
+    const double *x; /* [rows, weights->cols] */
+    double *y;       /* [rows, weights->rows], zero before */
+} projection;
+
+static double dot(const double *a, const double *b, size_t count)
+{
+    double sum[LANES] = {0};
+    size_t i = 0;
+
+    for (; i + LANES <= count; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            sum[j] += a[i + j] * b[i + j];
+    for (; i < count; i++)
+        sum[0] += a[i] * b[i];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+/* Elements first .. first + count - 1 of row `row` of the weights, as the device holds them. */
+static void load_weights(const projection *p, size_t row, size_t first, size_t count, double *out)
+{
+    size_t stride = (size_t)(p->weights->row_stride ? p->weights->row_stride : p->weights->cols);
+    const unsigned char *from =
+        (const unsigned char *)p->weights->data + (row * stride + first) * vka_dtype_size(p->weights->dtype);
+    float stored[DEPTH], values[DEPTH];
+
+    vka_convert(stored, p->chain->stored, from, p->weights->dtype, count);
+    vka_convert(values, VKA_F32, stored, p->chain->stored, count);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (double)values[i];
+}
+
+static void project_columns(void *user, size_t begin, size_t end)
+{
+    const projection *p = user;
+    size_t depth = (size_t)p->weights->cols, columns = (size_t)p->weights->rows;
+    double w[COLUMNS][DEPTH];
+
+    for (size_t column = begin; column < end; column += COLUMNS) {
+        size_t width = end - column < COLUMNS ? end - column : COLUMNS;
+
+        for (size_t first = 0; first < depth; first += DEPTH) {
+            size_t count = depth - first < DEPTH ? depth - first : DEPTH;
+
+            for (size_t c = 0; c < width; c++)
+                load_weights(p, column + c, first, count, w[c]);
+            for (size_t r = 0; r < p->chain->rows->rows; r++)
+                for (size_t c = 0; c < width; c++)
+                    p->y[r * columns + column + c] += dot(p->x + r * depth + first, w[c], count);
+        }
+    }
+}
+
+static void project(const chain_state *chain, const vka_tensor *weights, const double *x, double *y)
+{
+    projection job = {chain, weights, x, y};
+
+    vka_parallel_for((size_t)weights->rows, COLUMNS, project_columns, &job);
+}
+
+/* ---- rows: where they stand ---- */
+
+static size_t sequence_row(const run_rows *rows, uint32_t sequence, uint32_t position)
+{
+    size_t row = 0;
+
+    if (position >= rows->prefill[sequence])
+        return rows->prefill_rows + (size_t)(position - rows->prefill[sequence]) * rows->sequences + sequence;
+    for (uint32_t s = 0; s < sequence; s++)
+        row += rows->prefill[s];
+    return row + position;
+}
+
+/* ---- epilogue ---- */
+
+static void finish_head(const chain_state *chain, double *head, uint32_t dim, const float *bias, const float *norm,
+                        uint32_t position)
+{
+    uint32_t half = chain->desc->rotary_dim / 2;
+    double squares = 0, factor;
+
+    for (uint32_t i = 0; i < dim; i++) {
+        head[i] += bias ? (double)bias[i] : 0;
+        squares += head[i] * head[i];
+    }
+    factor = 1 / sqrt(squares / dim + chain->desc->norm_eps);
+    for (uint32_t i = 0; norm && i < dim; i++)
+        head[i] *= factor * (double)norm[i];
+    if (chain->desc->rope_type == VKA_ROPE_NONE)
+        return;
+    for (uint32_t i = 0; i < half; i++) {
+        double angle = position * pow(chain->desc->rope_theta, -2.0 * i / chain->desc->rotary_dim);
+        double a = head[i], b = head[i + half];
+
+        head[i] = a * cos(angle) - b * sin(angle);
+        head[i + half] = b * cos(angle) + a * sin(angle);
+    }
+}
+
+static void finish_row(const chain_state *chain, size_t row, uint32_t position)
+{
+    const vka_layer_desc *desc = chain->desc;
+    const stage_vectors *of = chain->vectors;
+
+    for (size_t h = 0; h < desc->heads; h++) {
+        size_t at = h * desc->head_dim;
+
+        finish_head(chain, chain->q + row * chain->q_columns + at, desc->head_dim, of->q_bias ? of->q_bias + at : NULL,
+                    of->q_norm, position);
+    }
+    for (size_t h = 0; h < desc->kv_heads; h++) {
+        size_t at = h * desc->head_dim;
+
+        finish_head(chain, chain->k + row * chain->k_columns + at, desc->head_dim, of->k_bias ? of->k_bias + at : NULL,
+                    of->k_norm, position);
+    }
+    for (size_t i = 0; of->v_bias && i < chain->v_columns; i++)
+        chain->v[row * chain->v_columns + i] += (double)of->v_bias[i];
+}
+
+static void finish_sequences(void *user, size_t begin, size_t end)
+{
+    const chain_state *chain = user;
+    const run_rows *rows = chain->rows;
+
+    for (uint32_t s = (uint32_t)begin; s < end; s++)
+        for (uint32_t position = 0; position < rows->prefill[s] + rows->decode; position++)
+            finish_row(chain, sequence_row(rows, s, position), position);
+}
+
+/* ---- attention ---- */
+
+/* One query head of the row at `position` of `sequence`; `scores` has room for position + 1. */
+static void attend(const chain_state *chain, uint32_t sequence, uint32_t position, uint32_t head, double *scores)
+{
+    const vka_layer_desc *desc = chain->desc;
+    size_t row = sequence_row(chain->rows, sequence, position);
+    size_t kv_head = head / (desc->heads / desc->kv_heads);
+    const double *q = chain->q + row * chain->q_columns + (size_t)head * desc->head_dim;
+    double *out = chain->attention + (row * desc->heads + head) * desc->v_head_dim;
+    uint32_t first = desc->window && position >= desc->window ? position - desc->window + 1 : 0;
+    double highest = -INFINITY, sum = 0;
+
+    for (uint32_t j = first; j <= position; j++) {
+        size_t key = sequence_row(chain->rows, sequence, j);
+
+        scores[j] = desc->scale * dot(q, chain->k + key * chain->k_columns + kv_head * desc->head_dim, desc->head_dim);
+        highest = fmax(highest, scores[j]);
+    }
+    for (uint32_t j = first; j <= position; j++) {
+        const double *v =
+            chain->v + sequence_row(chain->rows, sequence, j) * chain->v_columns + kv_head * desc->v_head_dim;
+        double p = exp(scores[j] - highest);
+
+        sum += p;
+        for (uint32_t i = 0; i < desc->v_head_dim; i++)
+            out[i] += p * v[i];
+    }
+    for (uint32_t i = 0; i < desc->v_head_dim; i++)
+        out[i] /= sum;
+}
+
+static void attend_heads(void *user, size_t begin, size_t end)
+{
+    chain_state *chain = user;
+    const run_rows *rows = chain->rows;
+    double *scores = vka_alloc(NULL, (size_t)rows->prefill[0] + rows->decode, sizeof(double)); /* [0] is the longest */
+
+    if (!scores) {
+        atomic_store(&chain->out_of_memory, true);
+        return;
+    }
+    for (uint32_t head = (uint32_t)begin; head < end; head++)
+        for (uint32_t s = 0; s < rows->sequences; s++)
+            for (uint32_t position = 0; position < rows->prefill[s] + rows->decode; position++)
+                attend(chain, s, position, head, scores);
+    vka_free(NULL, scores);
+}
+
+/* ---- the layer ---- */
+
+static bool allocate(chain_state *chain)
+{
+    const vka_layer_desc *desc = chain->desc;
+    size_t rows = chain->rows->rows;
+
+    chain->q_columns = (size_t)desc->heads * desc->head_dim;
+    chain->k_columns = (size_t)desc->kv_heads * desc->head_dim;
+    chain->v_columns = (size_t)desc->kv_heads * desc->v_head_dim;
+    chain->input = vka_alloc(NULL, rows, desc->hidden_size * sizeof(double));
+    chain->q = vka_alloc(NULL, rows, chain->q_columns * sizeof(double));
+    chain->k = vka_alloc(NULL, rows, chain->k_columns * sizeof(double));
+    chain->v = vka_alloc(NULL, rows, chain->v_columns * sizeof(double));
+    chain->attention = vka_alloc(NULL, rows, (size_t)desc->heads * desc->v_head_dim * sizeof(double));
+    chain->output = vka_alloc(NULL, rows, desc->hidden_size * sizeof(double));
+    return chain->input && chain->q && chain->k && chain->v && chain->attention && chain->output;
+}
+
+static void compute(chain_state *chain)
+{
+    size_t hidden = chain->desc->hidden_size;
+
+    for (size_t i = 0; i < chain->rows->rows * hidden; i++)
+        chain->input[i] = (double)chain->rows->input[i];
+    project(chain, &chain->weights->q, chain->input, chain->q);
+    project(chain, &chain->weights->k, chain->input, chain->k);
+    project(chain, &chain->weights->v, chain->input, chain->v);
+    vka_parallel_for(chain->rows->sequences, 1, finish_sequences, chain);
+    vka_parallel_for(chain->desc->heads, 1, attend_heads, chain);
+    project(chain, &chain->weights->o, chain->attention, chain->output);
+    for (size_t i = 0; chain->vectors->o_bias && i < chain->rows->rows * hidden; i++)
+        chain->output[i] += (double)chain->vectors->o_bias[i % hidden];
+}
+
+vka_status run_chain_nmse(const run_layer *layer, const stage_vectors *vectors, vka_dtype stored, const run_rows *rows,
+                          const float *output, double *nmse, vka_error *error)
+{
+    chain_state chain = {
+        .desc = &layer->source.desc, .weights = &layer->weights, .vectors = vectors, .rows = rows, .stored = stored};
+    bool ready = allocate(&chain);
+
+    if (ready) {
+        compute(&chain);
+        *nmse = verify_nmse((size_t)rows->rows * rows->hidden, output, chain.output);
+        ready = !atomic_load(&chain.out_of_memory);
+    }
+    vka_free(NULL, chain.input);
+    vka_free(NULL, chain.q);
+    vka_free(NULL, chain.k);
+    vka_free(NULL, chain.v);
+    vka_free(NULL, chain.attention);
+    vka_free(NULL, chain.output);
+    return ready ? VKA_OK
+                 : vka_fail(error, VKA_ERR_HOST_MEMORY, "verification: no memory for a float64 chain of %u rows",
+                            rows->rows);
+}

@@ -1,0 +1,27 @@
+/* One line that is written over and over; nothing at all in a file or a pipe. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/terminal.h"
+#include "run.h"
+
+#define CLEAR_LINE "\r\x1b[K"
+
+void run_progress(const char *format, ...)
+{
+    va_list arguments;
+
+    if (!vka_stderr_is_terminal())
+        return;
+    fputs(CLEAR_LINE, stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fflush(stderr);
+}
+
+void run_progress_end(void)
+{
+    if (vka_stderr_is_terminal())
+        fputs(CLEAR_LINE, stderr);
+}

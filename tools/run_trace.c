@@ -1,0 +1,77 @@
+/* Copies of traces: one block of memory each, arrays one after the other. */
+#include "run_trace.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* Hands out `bytes` of a block; a NULL block only counts. All arrays are of 4-byte elements. */
+typedef struct array_carver {
+    unsigned char *block;
+    size_t used;
+} array_carver;
+
+static const void *copy(array_carver *carver, const void *from, size_t count)
+{
+    void *target = carver->block ? carver->block + carver->used : NULL;
+
+    if (target && count > 0)
+        memcpy(target, from, count * 4);
+    carver->used += count * 4;
+    return target;
+}
+
+static void copy_arrays(array_carver *carver, vka_trace *to, const vka_trace *from, const vka_layer_desc *desc)
+{
+    size_t rows = from->rows;
+    size_t q = (size_t)from->q_heads * desc->head_dim;
+    size_t kv = (size_t)from->kv_heads * (desc->head_dim + desc->v_head_dim);
+
+    to->q_head = copy(carver, from->q_head, from->q_heads);
+    to->kv_head = copy(carver, from->kv_head, from->kv_heads);
+    to->partial_rank = copy(carver, from->partial_rank, from->partials);
+    to->hidden = copy(carver, from->hidden, rows * desc->hidden_size);
+    to->qkv = copy(carver, from->qkv, rows * (q + kv));
+    to->q = copy(carver, from->q, rows * q);
+    to->attention = copy(carver, from->attention, rows * from->q_heads * desc->v_head_dim);
+    to->partial = copy(carver, from->partial, from->partials * rows * desc->hidden_size);
+}
+
+bool run_trace_add(run_trace_list *list, const vka_trace *trace, const vka_layer_desc *desc)
+{
+    array_carver carver = {0};
+    run_trace added = {.trace = *trace};
+
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 8;
+        run_trace *items = vka_realloc(NULL, list->items, capacity, sizeof(items[0]));
+
+        if (!items)
+            return false;
+        list->items = items;
+        list->capacity = capacity;
+    }
+    copy_arrays(&carver, &added.trace, trace, desc);
+    added.storage = vka_alloc(NULL, carver.used, 1);
+    if (!added.storage)
+        return false;
+    carver.block = added.storage;
+    carver.used = 0;
+    copy_arrays(&carver, &added.trace, trace, desc);
+    list->items[list->count++] = added;
+    return true;
+}
+
+void run_trace_clear(run_trace_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        vka_free(NULL, list->items[i].storage);
+    list->count = 0;
+}
+
+void run_trace_free(run_trace_list *list)
+{
+    run_trace_clear(list);
+    vka_free(NULL, list->items);
+    *list = (run_trace_list){0};
+}

@@ -1,0 +1,197 @@
+/* Checks of what works head by head: the epilogue, with K and V read back from the cache, and attention. Rows are taken
+ * sequence by sequence, since each has its own positions and its own part of the cache. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "run_verify_stages.h"
+
+/* The rows of one sequence in a chunk. */
+typedef struct head_segment {
+    const stage_chunk *chunk;
+    uint32_t sequence; /* in the call */
+    uint32_t row;      /* of the chunk */
+    uint32_t rows;
+    uint32_t position;   /* of the first row */
+    uint32_t keys;       /* in the cache when the call is over */
+    uint32_t *positions; /* [rows] */
+    float *k, *v;        /* [keys, head_dim], [keys, v_head_dim]: one KV head */
+} head_segment;
+
+static verify_epilogue_params epilogue_params(const head_segment *segment, size_t column)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const vka_trace *trace = segment->chunk->trace;
+    size_t stride = stage_qkv_columns(trace, desc);
+
+    return (verify_epilogue_params){
+        .rows = segment->rows,
+        .heads = 1,
+        .raw = trace->qkv + segment->row * stride + column,
+        .raw_stride = stride,
+        .norm_eps = desc->norm_eps,
+        .rope_theta = desc->rope_theta,
+        .position = segment->positions,
+    };
+}
+
+static vka_status check_epilogue(const head_segment *segment, const verify_epilogue_params *params, size_t column,
+                                 vka_error *error)
+{
+    verify_result result = {0};
+    vka_status status = verify_epilogue(params, &result, error);
+
+    stage_note(segment->chunk, RUN_CHECK_EPILOGUE, (stage_place){segment->row, column, params->head_dim}, &result);
+    return status;
+}
+
+static uint32_t rotary_dim(const vka_layer_desc *desc)
+{
+    return desc->rope_type == VKA_ROPE_NONE ? 0 : desc->rotary_dim;
+}
+
+/* Local query head `local`: Q in the trace. */
+static vka_status check_q(const head_segment *segment, uint32_t local, vka_error *error)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const stage_vectors *vectors = segment->chunk->vectors;
+    const vka_trace *trace = segment->chunk->trace;
+    size_t column = (size_t)local * desc->head_dim;
+    verify_epilogue_params params = epilogue_params(segment, column);
+
+    params.head_dim = desc->head_dim;
+    params.bias = vectors->q_bias ? vectors->q_bias + (size_t)trace->q_head[local] * desc->head_dim : NULL;
+    params.norm = vectors->q_norm;
+    params.rotary_dim = rotary_dim(desc);
+    params.got_stride = (size_t)trace->q_heads * desc->head_dim;
+    params.got = trace->q + segment->row * params.got_stride + column;
+    params.got_dtype = VKA_F32;
+    return check_epilogue(segment, &params, column, error);
+}
+
+/* Local KV head `local`: the new keys and values in the cache. */
+static vka_status check_k_and_v(const head_segment *segment, uint32_t local, vka_error *error)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const stage_vectors *vectors = segment->chunk->vectors;
+    const vka_trace *trace = segment->chunk->trace;
+    size_t head = trace->kv_head[local];
+    size_t k_column = ((size_t)trace->q_heads + local) * desc->head_dim;
+    size_t v_column = ((size_t)trace->q_heads + trace->kv_heads) * desc->head_dim + (size_t)local * desc->v_head_dim;
+    verify_epilogue_params k = epilogue_params(segment, k_column);
+    verify_epilogue_params v = epilogue_params(segment, v_column);
+    vka_status status;
+
+    k.head_dim = k.got_stride = desc->head_dim;
+    v.head_dim = v.got_stride = desc->v_head_dim;
+    k.bias = vectors->k_bias ? vectors->k_bias + head * desc->head_dim : NULL;
+    v.bias = vectors->v_bias ? vectors->v_bias + head * desc->v_head_dim : NULL;
+    k.norm = vectors->k_norm;
+    k.rotary_dim = rotary_dim(desc);
+    k.got = segment->k + (size_t)segment->position * desc->head_dim;
+    v.got = segment->v + (size_t)segment->position * desc->v_head_dim;
+    k.got_dtype = v.got_dtype = vka_cache_dtype(segment->chunk->engine->cache);
+    status = check_epilogue(segment, &k, k_column, error);
+    return status ? status : check_epilogue(segment, &v, v_column, error);
+}
+
+static vka_status check_attention(const head_segment *segment, uint32_t local, vka_error *error)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const vka_trace *trace = segment->chunk->trace;
+    size_t q_stride = (size_t)trace->q_heads * desc->head_dim;
+    size_t o_stride = (size_t)trace->q_heads * desc->v_head_dim;
+    size_t column = (size_t)local * desc->v_head_dim;
+    verify_attention_params params = {
+        .rows = segment->rows,
+        .keys = segment->keys,
+        .qk_dim = desc->head_dim,
+        .v_dim = desc->v_head_dim,
+        .q = trace->q + segment->row * q_stride + (size_t)local * desc->head_dim,
+        .q_stride = q_stride,
+        .k = segment->k,
+        .v = segment->v,
+        .k_key_stride = desc->head_dim,
+        .v_key_stride = desc->v_head_dim,
+        .kv_heads = 1,
+        .scale = desc->scale,
+        .position = segment->position,
+        .causal = true,
+        .window = desc->window,
+        .got = trace->attention + segment->row * o_stride + column,
+        .got_stride = o_stride,
+    };
+    verify_result result = {0};
+    vka_status status = verify_attention(&params, &result, NULL, error);
+
+    stage_note(segment->chunk, RUN_CHECK_ATTENTION, (stage_place){segment->row, column, desc->v_head_dim}, &result);
+    return status;
+}
+
+/* One KV head, as the device holds it, and the query heads that share it. */
+static vka_status check_kv_head(const head_segment *segment, uint32_t local, vka_error *error)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const vka_trace *trace = segment->chunk->trace;
+    uint32_t group = desc->heads / desc->kv_heads;
+    vka_status status = vka_cache_read(segment->chunk->engine->cache, trace->device, 0,
+                                       segment->chunk->call->entries[segment->sequence].sequence, trace->kv_head[local],
+                                       0, segment->keys, segment->k, segment->v, error);
+
+    if (!status)
+        status = check_k_and_v(segment, local, error);
+    for (uint32_t q = 0; q < trace->q_heads && !status; q++)
+        if (trace->q_head[q] / group == trace->kv_head[local])
+            status = check_attention(segment, q, error);
+    return status;
+}
+
+static vka_status check_segment(head_segment *segment, vka_error *error)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const vka_trace *trace = segment->chunk->trace;
+    vka_status status = VKA_OK;
+
+    segment->positions = vka_alloc(NULL, segment->rows, sizeof(segment->positions[0]));
+    segment->k = vka_alloc(NULL, segment->keys, sizeof(float) * desc->head_dim);
+    segment->v = vka_alloc(NULL, segment->keys, sizeof(float) * desc->v_head_dim);
+    if (!segment->positions || !segment->k || !segment->v)
+        status = vka_fail(error, VKA_ERR_HOST_MEMORY, "verification: no memory for %u keys of one head", segment->keys);
+    for (uint32_t r = 0; r < segment->rows && !status; r++)
+        segment->positions[r] = segment->position + r;
+    for (uint32_t q = 0; q < trace->q_heads && !status; q++)
+        status = check_q(segment, q, error);
+    for (uint32_t h = 0; h < trace->kv_heads && !status; h++)
+        status = check_kv_head(segment, h, error);
+    vka_free(NULL, segment->positions);
+    vka_free(NULL, segment->k);
+    vka_free(NULL, segment->v);
+    return status;
+}
+
+vka_status stage_check_heads(const stage_chunk *chunk, vka_error *error)
+{
+    const run_call *call = chunk->call;
+    uint32_t chunk_end = chunk->trace->first_row + chunk->trace->rows;
+    uint32_t begin = 0; /* first row of the sequence in the call */
+    vka_status status = VKA_OK;
+
+    for (uint32_t s = 0; s < call->sequences && !status; s++) {
+        uint32_t end = begin + call->entries[s].new_tokens;
+        uint32_t first = begin > chunk->trace->first_row ? begin : chunk->trace->first_row;
+        uint32_t last = end < chunk_end ? end : chunk_end;
+
+        if (first < last) {
+            head_segment segment = {
+                .chunk = chunk,
+                .sequence = s,
+                .row = first - chunk->trace->first_row,
+                .rows = last - first,
+                .position = call->past[s] + first - begin,
+                .keys = call->past[s] + call->entries[s].new_tokens,
+            };
+
+            status = check_segment(&segment, error);
+        }
+        begin = end;
+    }
+    return status;
+}
