@@ -17,7 +17,7 @@ static bool needs_barrier(const hazard_tracker *tracker, const hazard_access *ac
     }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t j = 0; j < tracker->count; j++) {
-            if (conflicts(&accesses[i], &tracker->pending[j].access)) {
+            if (conflicts(&accesses[i], &tracker->pending[j])) {
                 return true;
             }
         }
@@ -25,15 +25,13 @@ static bool needs_barrier(const hazard_tracker *tracker, const hazard_access *ac
     return false;
 }
 
-static void remember(hazard_tracker *tracker, uint32_t stage, const hazard_access *access)
+static void remember(hazard_tracker *tracker, const hazard_access *access)
 {
     if (tracker->count == HAZARD_MAX_PENDING) {
         tracker->overflow = true;
         return;
     }
-    tracker->pending[tracker->count].access = *access;
-    tracker->pending[tracker->count].stages = stage;
-    tracker->count++;
+    tracker->pending[tracker->count++] = *access;
 }
 
 uint32_t hazard_step(hazard_tracker *tracker, uint32_t stage, const hazard_access *accesses, uint32_t count)
@@ -41,14 +39,14 @@ uint32_t hazard_step(hazard_tracker *tracker, uint32_t stage, const hazard_acces
     uint32_t from = 0;
 
     if (needs_barrier(tracker, accesses, count)) {
-        for (uint32_t j = 0; j < tracker->count; j++) {
-            from |= tracker->pending[j].stages;
-        }
+        from = tracker->stages;
         tracker->count = 0;
+        tracker->stages = 0;
         tracker->overflow = false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        remember(tracker, stage, &accesses[i]);
+        remember(tracker, &accesses[i]);
     }
+    tracker->stages |= stage;
     return from;
 }

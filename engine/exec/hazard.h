@@ -18,12 +18,10 @@ typedef struct hazard_access {
 #define HAZARD_MAX_PENDING 64
 
 typedef struct hazard_tracker {
-    struct {
-        hazard_access access;
-        uint32_t stages; /* GPU_STAGE_* that accessed it since the last barrier */
-    } pending[HAZARD_MAX_PENDING];
+    hazard_access pending[HAZARD_MAX_PENDING]; /* since the last barrier */
     uint32_t count;
-    bool overflow; /* more distinct accesses than fit: the next step takes a barrier */
+    uint32_t stages; /* GPU_STAGE_* of all steps since the last barrier */
+    bool overflow;   /* more accesses than fit: the next step takes a barrier */
 } hazard_tracker;
 
 /* Records a step of `stage` (one GPU_STAGE_*). Returns the stages that a barrier must wait for before it, 0 for none;
