@@ -44,7 +44,10 @@ uint32_t chunk_next(const call_sequence *sequences, uint32_t sequence_count, con
         if (taken == 0 && rows > 0) {
             break;
         }
-        taken = taken > 0 ? taken : 1;
+        if (taken == 0) { /* a row over the budget goes alone */
+            taken = 1;
+            max_rows = 1;
+        }
         sources[(*count)++] = (tile_source){.row = rows,
                                             .rows = taken,
                                             .position = (int32_t)(sequence->position + cursor->row),

@@ -33,7 +33,7 @@ typedef struct chunk_cursor {
 
 /* Takes the next chunk from *cursor: writes sources[0 .. *count) (room for as many as there are sequences) without
  * pages_offset, and returns its number of rows, 0 at the end. `max_rows` may be below limits->max_rows. Always makes
- * progress: one row is taken even when it exceeds the budget. */
+ * progress: a row that exceeds the budget is taken, alone. */
 uint32_t chunk_next(const call_sequence *sequences, uint32_t sequence_count, const chunk_limits *limits,
                     uint32_t max_rows, chunk_cursor *cursor, tile_source *sources, uint32_t *count);
 

@@ -2,6 +2,7 @@
 #ifndef VKA_TESTS_EXEC_TESTS_H
 #define VKA_TESTS_EXEC_TESTS_H
 
+int run_chunk_tests(void);
 int run_hazard_tests(void);
 int run_pages_tests(void);
 int run_tiles_tests(void);

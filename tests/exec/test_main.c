@@ -5,6 +5,7 @@ int main(void)
 {
     int failed = 0;
 
+    failed += run_chunk_tests();
     failed += run_hazard_tests();
     failed += run_pages_tests();
     failed += run_tiles_tests();
