@@ -59,8 +59,8 @@ symbols)
     exported=$(nm -D --defined-only "$libdir/libvkattn.so" | awk 'NF == 3 { print $3 }' | sort)
     defined=$(nm -g --defined-only "$libdir/libvkattn.a" | awk 'NF == 3 { print $3 }' | sort)
     declared=$(sed -n 's/^VKA_API [a-z0-9_ *]*[ *]\(vka_[a-z0-9_]*\)(.*/\1/p' "$prefix"/include/vkattn/*.h | sort)
-    strangers=$(comm -23 <(echo "$exported") <(echo "$declared"))
-    [ -z "$strangers" ] || { echo "FAILED: exported, but in no public header: $strangers"; exit 1; }
+    [ "$exported" = "$declared" ] || { echo "FAILED: exported (<) is not what the headers declare (>):"
+        diff <(echo "$exported") <(echo "$declared"); exit 1; }
     [ "$defined" = "$exported" ] || { echo "FAILED: the archive defines (<) what is not exported (>):"
         diff <(echo "$defined") <(echo "$exported"); exit 1; }
     ;;
