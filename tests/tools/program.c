@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,4 +42,48 @@ void program_run(program_result *result, const char *arguments)
     read_all(stream, result->err, sizeof(result->err));
     fclose(stream);
     unlink(errors);
+}
+
+void program_expect(program_result *result, const char *arguments, int exit_status)
+{
+    program_run(result, arguments);
+    if (result->exit_status != exit_status)
+        fail_msg("vkattn %s: exit status %d, expected %d\n%s%s", arguments, result->exit_status, exit_status,
+                 result->out, result->err);
+}
+
+json_t *program_json(program_result *result, const char *arguments, int exit_status)
+{
+    json_error_t error;
+    json_t *value;
+
+    program_expect(result, arguments, exit_status);
+    value = json_loads(result->out, 0, &error);
+    if (!value)
+        fail_msg("vkattn %s: %s\n%s", arguments, error.text, result->out);
+    return value;
+}
+
+json_int_t program_integer(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+
+    if (!json_is_integer(value))
+        fail_msg("no integer '%s'", key);
+    return json_integer_value(value);
+}
+
+const char *program_string(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+
+    if (!json_is_string(value))
+        fail_msg("no string '%s'", key);
+    return json_string_value(value);
+}
+
+void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("no \"%s\" in:\n%s", part, text);
 }

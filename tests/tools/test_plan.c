@@ -16,54 +16,10 @@
 
 static program_result result;
 
-static void run(const char *arguments, int exit_status)
-{
-    program_run(&result, arguments);
-    if (result.exit_status != exit_status)
-        fail_msg("vkattn %s: exit status %d, expected %d\n%s", arguments, result.exit_status, exit_status, result.err);
-}
-
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("no \"%s\" in:\n%s", part, text);
-}
-
-/* Runs, and parses all of stdout as one JSON value. */
-static json_t *run_json(const char *arguments, int exit_status)
-{
-    json_error_t error;
-    json_t *value;
-
-    run(arguments, exit_status);
-    value = json_loads(result.out, 0, &error);
-    if (!value)
-        fail_msg("vkattn %s: %s\n%s", arguments, error.text, result.out);
-    return value;
-}
-
-static json_int_t integer(json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-
-    if (!json_is_integer(value))
-        fail_msg("no integer '%s'", key);
-    return json_integer_value(value);
-}
-
-static const char *string(json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-
-    if (!json_is_string(value))
-        fail_msg("no string '%s'", key);
-    return json_string_value(value);
-}
-
 static void tables(void **state)
 {
     (void)state;
-    run("plan --model llama3.1-8b --tp 4 --devices 2 --place 0*3,1*1", 0);
+    program_expect(&result, "plan --model llama3.1-8b --tp 4 --devices 2 --place 0*3,1*1", 0);
     assert_string_equal(result.out,
                         "llama3.1-8b: 32 query heads, 8 KV heads, head size 128, hidden size 4096\n"
                         "note: llama3 RoPE scaling (factor 8) is laid out, not modelled: default RoPE is used\n"
@@ -81,74 +37,74 @@ static void tables(void **state)
                         "\n"
                         "exchanged per token and layer: 64.00 KiB\n");
     assert_string_equal(result.err, "");
-    run("plan --model deepseek-v3 --tp 2", 0);
+    program_expect(&result, "plan --model deepseek-v3 --tp 2", 0);
     assert_contains(result.out, "head size 192 (V: 128), hidden size 7168\n");
 }
 
 static void json_plan(void **state)
 {
-    json_t *plan = run_json("plan --model qwen2.5-3b --tp 8 --devices 0,1 --json --weight-dtype f32", 0);
+    json_t *plan = program_json(&result, "plan --model qwen2.5-3b --tp 8 --devices 0,1 --json --weight-dtype f32", 0);
     json_t *ranks = json_object_get(plan, "ranks");
     json_t *devices = json_object_get(plan, "devices");
 
     (void)state;
-    assert_string_equal(string(plan, "status"), "ok");
-    assert_string_equal(string(json_object_get(plan, "layer"), "model"), "qwen2.5-3b");
+    assert_string_equal(program_string(plan, "status"), "ok");
+    assert_string_equal(program_string(json_object_get(plan, "layer"), "model"), "qwen2.5-3b");
     assert_true(json_is_null(json_object_get(json_object_get(plan, "layer"), "note")));
-    assert_int_equal(integer(json_object_get(plan, "grid"), "tp"), 8);
-    assert_string_equal(string(plan, "kv_policy"), "replicate");
-    assert_string_equal(string(plan, "weight_dtype"), "F32");
+    assert_int_equal(program_integer(json_object_get(plan, "grid"), "tp"), 8);
+    assert_string_equal(program_string(plan, "kv_policy"), "replicate");
+    assert_string_equal(program_string(plan, "weight_dtype"), "F32");
     assert_int_equal(json_array_size(ranks), 8);
     for (size_t i = 0; i < 8; i++) { /* 16 query heads, 2 KV heads: four copies of each */
         json_t *rank = json_array_get(ranks, i);
 
-        assert_int_equal(integer(rank, "rank"), i);
-        assert_int_equal(integer(rank, "q_begin"), 2 * i);
-        assert_int_equal(integer(rank, "q_count"), 2);
-        assert_int_equal(integer(rank, "kv_begin"), i / 4);
-        assert_int_equal(integer(rank, "kv_count"), 1);
-        assert_int_equal(integer(rank, "replica"), i % 4);
-        assert_int_equal(integer(rank, "replicas"), 4);
-        assert_int_equal(integer(rank, "device"), i / 4);
+        assert_int_equal(program_integer(rank, "rank"), i);
+        assert_int_equal(program_integer(rank, "q_begin"), 2 * i);
+        assert_int_equal(program_integer(rank, "q_count"), 2);
+        assert_int_equal(program_integer(rank, "kv_begin"), i / 4);
+        assert_int_equal(program_integer(rank, "kv_count"), 1);
+        assert_int_equal(program_integer(rank, "replica"), i % 4);
+        assert_int_equal(program_integer(rank, "replicas"), 4);
+        assert_int_equal(program_integer(rank, "device"), i / 4);
     }
     assert_int_equal(json_array_size(devices), 2);
-    assert_int_equal(integer(json_array_get(devices, 1), "kv_heads"), 1);
-    assert_int_equal(integer(json_array_get(devices, 1), "weight_bytes"), 2048 * (8 + 1) * 256 * 4);
-    assert_int_equal(integer(json_array_get(devices, 1), "cache_bytes_per_token"), 256 * 2);
-    assert_int_equal(integer(plan, "exchange_bytes_per_token"), 4 * 2048 * 4);
+    assert_int_equal(program_integer(json_array_get(devices, 1), "kv_heads"), 1);
+    assert_int_equal(program_integer(json_array_get(devices, 1), "weight_bytes"), 2048 * (8 + 1) * 256 * 4);
+    assert_int_equal(program_integer(json_array_get(devices, 1), "cache_bytes_per_token"), 256 * 2);
+    assert_int_equal(program_integer(plan, "exchange_bytes_per_token"), 4 * 2048 * 4);
     json_decref(plan);
 }
 
 static void refusal(void **state)
 {
     (void)state;
-    run("plan --model llama3.2-3b --tp 12", 3);
+    program_expect(&result, "plan --model llama3.2-3b --tp 12", 3);
     assert_string_equal(result.out, "");
     assert_contains(result.err, "vkattn: Layout refused: 24 query heads and 8 KV heads over tp=12");
     assert_contains(result.err, "Valid tp, replicate (KV heads sharded, or each on several ranks): 1, 2, 4, 8, 24");
-    run("plan --model llama3.1-8b --tp 16", 0);
-    run("plan --model llama3.1-8b --tp 16 --kv-policy strict", 3);
+    program_expect(&result, "plan --model llama3.1-8b --tp 16", 0);
+    program_expect(&result, "plan --model llama3.1-8b --tp 16 --kv-policy strict", 3);
     assert_contains(result.err, "(rule kv_replicated)");
-    run("plan --model llama3.1-8b --tp 8 --cp 999999", 3);
+    program_expect(&result, "plan --model llama3.1-8b --tp 8 --cp 999999", 3);
     assert_contains(result.err, "(rule grid)");
 }
 
 static void json_refusal(void **state)
 {
     static const json_int_t replicate[] = {1, 2, 4, 8, 24};
-    json_t *refused = run_json("plan --model llama3.2-3b --tp 12 --dp 2 --json", 3);
+    json_t *refused = program_json(&result, "plan --model llama3.2-3b --tp 12 --dp 2 --json", 3);
     json_t *valid = json_object_get(refused, "valid_tp");
 
     (void)state;
-    assert_string_equal(string(refused, "status"), "refused");
-    assert_string_equal(string(refused, "rule"), "kv_heads");
-    assert_int_equal(integer(refused, "heads"), 24);
-    assert_int_equal(integer(refused, "kv_heads"), 8);
-    assert_int_equal(integer(json_object_get(refused, "grid"), "tp"), 12);
-    assert_int_equal(integer(json_object_get(refused, "grid"), "cp"), 1);
-    assert_int_equal(integer(json_object_get(refused, "grid"), "dp"), 2);
-    assert_string_equal(string(refused, "kv_policy"), "replicate");
-    assert_contains(string(refused, "message"), "8 % 12 = 8 and 12 % 8 = 4");
+    assert_string_equal(program_string(refused, "status"), "refused");
+    assert_string_equal(program_string(refused, "rule"), "kv_heads");
+    assert_int_equal(program_integer(refused, "heads"), 24);
+    assert_int_equal(program_integer(refused, "kv_heads"), 8);
+    assert_int_equal(program_integer(json_object_get(refused, "grid"), "tp"), 12);
+    assert_int_equal(program_integer(json_object_get(refused, "grid"), "cp"), 1);
+    assert_int_equal(program_integer(json_object_get(refused, "grid"), "dp"), 2);
+    assert_string_equal(program_string(refused, "kv_policy"), "replicate");
+    assert_contains(program_string(refused, "message"), "8 % 12 = 8 and 12 % 8 = 4");
     assert_int_equal(json_array_size(json_object_get(valid, "strict")), 4);
     assert_int_equal(json_array_size(json_object_get(valid, "replicate")), 5);
     for (size_t i = 0; i < 5; i++)
@@ -161,35 +117,35 @@ static void valid_sizes(void **state)
     json_t *object;
 
     (void)state;
-    run("plan --model starcoder2-7b --valid", 0);
+    program_expect(&result, "plan --model starcoder2-7b --valid", 0);
     assert_contains(result.out, "\nvalid tp, strict: 1, 2, 4\nvalid tp, replicate: 1, 2, 4, 12, 36\n");
-    run("plan --model starcoder2-7b --valid --tp 7 --place 0*7",
-        0); /* the list is what the caller of a refused tp wants */
-    object = run_json("plan --model starcoder2-7b --valid --json", 0);
+    program_expect(&result, "plan --model starcoder2-7b --valid --tp 7 --place 0*7",
+                   0); /* the list is what the caller of a refused tp wants */
+    object = program_json(&result, "plan --model starcoder2-7b --valid --json", 0);
     assert_int_equal(json_array_size(json_object_get(json_object_get(object, "valid_tp"), "replicate")), 5);
     assert_null(json_object_get(object, "ranks"));
     json_decref(object);
-    run("plan --heads 12 --kv-heads 8 --head-dim 64 --hidden 768 --valid", 3); /* there is none */
+    program_expect(&result, "plan --heads 12 --kv-heads 8 --head-dim 64 --hidden 768 --valid", 3); /* there is none */
     assert_contains(result.err, "(rule group)");
 }
 
 static void geometry(void **state)
 {
     (void)state;
-    run("plan --heads 6 --kv-heads 3 --head-dim 10 --v-head-dim 7 --hidden 11 --tp 3", 0);
+    program_expect(&result, "plan --heads 6 --kv-heads 3 --head-dim 10 --v-head-dim 7 --hidden 11 --tp 3", 0);
     assert_contains(result.out, "layer: 6 query heads, 3 KV heads, head size 10 (V: 7), hidden size 11\n");
-    run("plan --heads 12 --hidden 768", 0);
+    program_expect(&result, "plan --heads 12 --hidden 768", 0);
     assert_contains(result.out, "layer: 12 query heads, 12 KV heads, head size 64, hidden size 768\n");
-    run("plan", 2);
+    program_expect(&result, "plan", 2);
     assert_contains(result.err, "which layer? Give --model NAME|DIR|FILE, or at least --heads and --hidden");
-    run("plan --heads 12", 2);
-    run("plan --heads 12 --hidden 700", 2);
+    program_expect(&result, "plan --heads 12", 2);
+    program_expect(&result, "plan --heads 12 --hidden 700", 2);
     assert_contains(result.err, "700 / 12");
-    run("plan --model gpt2 --heads 12", 2);
+    program_expect(&result, "plan --model gpt2 --heads 12", 2);
     assert_contains(result.err, "--model gives the geometry; leave out --heads");
-    run("plan --model gpt2 --layer 1", 2);
+    program_expect(&result, "plan --model gpt2 --layer 1", 2);
     assert_contains(result.err, "preset 'gpt2' describes a single layer");
-    run("plan --model gtp2", 2);
+    program_expect(&result, "plan --model gtp2", 2);
     assert_contains(result.err, "there is no preset 'gtp2'; near it: gpt2");
 }
 
@@ -217,13 +173,13 @@ static void device_counts(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         snprintf(line, sizeof(line), "plan --model gpt2 --tp 4 --devices %s", rows[i].devices);
-        run(line, rows[i].count ? 0 : 2);
+        program_expect(&result, line, rows[i].count ? 0 : 2);
         if (rows[i].count)
             assert_contains(result.out, rows[i].count);
         else
             assert_contains(result.err, "--devices");
     }
-    run("plan --model gpt2 --tp 4 --devices 2 --place 0*2,2*2", 2);
+    program_expect(&result, "plan --model gpt2 --tp 4 --devices 2 --place 0*2,2*2", 2);
     assert_contains(result.err, "names device 2; there are 2 devices");
 }
 
@@ -245,21 +201,21 @@ static void configuration(void **state)
     assert_int_equal(fwrite(text, 1, sizeof(text) - 1, file), sizeof(text) - 1);
     assert_int_equal(fclose(file), 0);
     snprintf(line, sizeof(line), "plan --model %s --layer 2 --tp 2", path);
-    run(line, 0);
+    program_expect(&result, line, 0);
     assert_contains(result.out, "6 query heads, 2 KV heads, head size 16, hidden size 96\n");
     snprintf(line, sizeof(line), "plan --model %s --tp 3", folder);
-    run(line, 3);
+    program_expect(&result, line, 3);
     assert_int_equal(chdir("/tmp"), 0);
     snprintf(line, sizeof(line), "plan --model %s --tp 6", folder + strlen("/tmp/"));
-    run(line, 0);
+    program_expect(&result, line, 0);
     snprintf(line, sizeof(line), "plan --model %s --layer 3", folder);
-    run(line, 2);
+    program_expect(&result, line, 2);
     assert_int_equal(remove(path), 0);
     snprintf(line, sizeof(line), "plan --model %s", folder);
-    run(line, 1);
+    program_expect(&result, line, 1);
     assert_contains(result.err, folder);
     assert_int_equal(rmdir(folder), 0);
-    run("plan --model /nowhere/config.json --json", 1);
+    program_expect(&result, "plan --model /nowhere/config.json --json", 1);
     assert_contains(result.out, "\"status\": \"failed\"");
     assert_contains(result.out, "\"code\": \"input/output error\"");
     assert_contains(result.out, "/nowhere/config.json");
@@ -268,11 +224,11 @@ static void configuration(void **state)
 /* A path that is no UTF-8 still gives valid JSON. */
 static void hostile_names(void **state)
 {
-    json_t *object = run_json("plan --json --model \"$(printf 'x/\\377\\376')\"", 1);
+    json_t *object = program_json(&result, "plan --json --model \"$(printf 'x/\\377\\376')\"", 1);
 
     (void)state;
-    assert_contains(string(object, "message"), "x/?"
-                                               "?");
+    assert_contains(program_string(object, "message"), "x/?"
+                                                       "?");
     json_decref(object);
 }
 

@@ -13,66 +13,53 @@
 
 static program_result result;
 
-static void run(const char *arguments, int exit_status)
-{
-    program_run(&result, arguments);
-    if (result.exit_status != exit_status)
-        fail_msg("vkattn %s: exit status %d, expected %d\n%s", arguments, result.exit_status, exit_status, result.err);
-}
-
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("no \"%s\" in:\n%s", part, text);
-}
-
 static void help(void **state)
 {
     static char again[sizeof(result.out)];
 
     (void)state;
-    run("--help", 0);
+    program_expect(&result, "--help", 0);
     assert_contains(result.out, "Usage: vkattn COMMAND");
     assert_contains(result.out, "\n  plan ");
     assert_contains(result.out, "3 layout refused");
     strcpy(again, result.out);
-    run("help", 0);
+    program_expect(&result, "help", 0);
     assert_string_equal(result.out, again);
-    run("", 2); /* the same, but nothing was done */
+    program_expect(&result, "", 2); /* the same, but nothing was done */
     assert_string_equal(result.err, again);
     assert_string_equal(result.out, "");
-    run("plan --help", 0);
+    program_expect(&result, "plan --help", 0);
     assert_contains(result.out, "Usage: vkattn plan [OPTIONS]");
     assert_contains(result.out, "\n  --kv-policy replicate|strict ");
     strcpy(again, result.out);
-    run("help plan", 0);
+    program_expect(&result, "help plan", 0);
     assert_string_equal(result.out, again);
 }
 
 static void version(void **state)
 {
     (void)state;
-    run("--version", 0);
+    program_expect(&result, "--version", 0);
     assert_string_equal(result.out, "vkattn " VKA_VERSION_STRING "\n");
 }
 
 static void unknown_names(void **state)
 {
     (void)state;
-    run("plann", 2);
+    program_expect(&result, "plann", 2);
     assert_contains(result.err, "there is no command 'plann'. Did you mean plan?");
-    run("help nothing", 2);
+    program_expect(&result, "help nothing", 2);
     assert_contains(result.err, "there is no command 'nothing'.\n");
-    run("plan --kv-polcy strict", 2);
+    program_expect(&result, "plan --kv-polcy strict", 2);
     assert_contains(result.err, "plan has no option '--kv-polcy'. Did you mean --kv-policy?");
     assert_contains(result.err, "Try 'vkattn plan --help'.");
-    run("plan --tpp=4", 2);
+    program_expect(&result, "plan --tpp=4", 2);
     assert_contains(result.err, "plan has no option '--tpp=4'. Did you mean --tp?");
-    run("plan --colour", 2);
+    program_expect(&result, "plan --colour", 2);
     assert_contains(result.err, "plan has no option '--colour'.\n");
-    run("plan gpt2", 2);
+    program_expect(&result, "plan gpt2", 2);
     assert_contains(result.err, "plan does not understand 'gpt2'; options start with --.");
-    run("plan -h", 2);
+    program_expect(&result, "plan -h", 2);
     assert_string_equal(result.out, "");
 }
 
@@ -85,17 +72,17 @@ static void bad_values(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         snprintf(line, sizeof(line), "plan --model gpt2 --tp %s", numbers[i]);
-        run(line, 2);
+        program_expect(&result, line, 2);
         assert_contains(result.err, "expected a whole number from 1 to 4294967295.");
         assert_string_equal(result.out, "");
     }
-    run("plan --model gpt2 --tp", 2);
+    program_expect(&result, "plan --model gpt2 --tp", 2);
     assert_contains(result.err, "--tp needs a value.");
-    run("plan --json=yes", 2);
+    program_expect(&result, "plan --json=yes", 2);
     assert_contains(result.err, "--json takes no value, but '--json=yes' gives one.");
-    run("plan --kv-policy loose", 2);
+    program_expect(&result, "plan --kv-policy loose", 2);
     assert_contains(result.err, "--kv-policy is 'loose'; expected one of: replicate strict.");
-    run("plan --cache-dtype bf16", 2);
+    program_expect(&result, "plan --cache-dtype bf16", 2);
     assert_contains(result.err, "--cache-dtype is 'bf16'; expected one of: f32 f16.");
 }
 
@@ -104,11 +91,11 @@ static void both_ways_to_give_a_value(void **state)
     static char apart[sizeof(result.out)];
 
     (void)state;
-    run("plan --model llama3.1-8b --tp 4", 0);
+    program_expect(&result, "plan --model llama3.1-8b --tp 4", 0);
     strcpy(apart, result.out);
-    run("plan --model=llama3.1-8b --tp=4", 0);
+    program_expect(&result, "plan --model=llama3.1-8b --tp=4", 0);
     assert_string_equal(result.out, apart);
-    run("plan --tp 3 --model llama3.1-8b --tp 4", 0); /* the last one wins */
+    program_expect(&result, "plan --tp 3 --model llama3.1-8b --tp 4", 0); /* the last one wins */
     assert_string_equal(result.out, apart);
 }
 
@@ -116,9 +103,9 @@ static void both_ways_to_give_a_value(void **state)
 static void full_disk(void **state)
 {
     (void)state;
-    run("plan --model gpt2 >/dev/full", 1);
+    program_expect(&result, "plan --model gpt2 >/dev/full", 1);
     assert_contains(result.err, "standard output could not be written");
-    run("--help >/dev/full", 1);
+    program_expect(&result, "--help >/dev/full", 1);
 }
 
 int main(void)
