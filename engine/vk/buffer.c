@@ -104,6 +104,7 @@ void gpu_buffer_destroy(gpu_buffer **buffer)
     if (!dead)
         return;
     device = dead->device;
+    gpu_settle(device);
     while (dead->views) {
         gpu_view *view = dead->views;
 

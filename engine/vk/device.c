@@ -161,8 +161,7 @@ void gpu_device_close(gpu_device **device)
     if (!dead)
         return;
     allocator = dead->allocator;
-    if (dead->timeline)
-        dead->fn.DeviceWaitIdle(dead->handle);
+    gpu_settle(dead);
     gpu_commands_destroy(dead);
     gpu_pipelines_destroy(dead);
     assert(!dead->blocks); /* every buffer is destroyed before its device */

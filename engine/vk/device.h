@@ -111,6 +111,8 @@ struct gpu_commands {
 
 /* The highest ticket that is known to be done. Does not wait. */
 vka_status gpu_poll(gpu_device *device, vka_error *error);
+/* Waits for everything submitted, also after an error; for those who destroy what it may use. */
+void gpu_settle(gpu_device *device);
 void gpu_commands_destroy(gpu_device *device);
 
 /* ---- device.c ---- */

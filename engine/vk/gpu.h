@@ -71,6 +71,7 @@ typedef enum gpu_memory {
  * says what was asked, for which tensor, and what is left. */
 vka_status gpu_buffer_create(gpu_buffer **out, gpu_device *device, uint64_t bytes, gpu_memory memory, const char *name,
                              vka_error *error);
+/* Waits for submitted work that nobody waited for yet, since it may use the buffer. */
 void gpu_buffer_destroy(gpu_buffer **buffer);
 uint64_t gpu_buffer_bytes(const gpu_buffer *buffer);
 void *gpu_buffer_map(const gpu_buffer *buffer);        /* persistent mapping, or NULL when not host-visible */

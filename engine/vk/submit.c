@@ -52,6 +52,13 @@ vka_status gpu_poll(gpu_device *device, vka_error *error)
     return VKA_OK;
 }
 
+void gpu_settle(gpu_device *device)
+{
+    if (device->last_ticket > device->completed_ticket)
+        device->fn.DeviceWaitIdle(device->handle);
+    device->completed_ticket = device->last_ticket;
+}
+
 /* The recording of the last submission that is done. */
 static const gpu_commands *last_done(const gpu_device *device)
 {
