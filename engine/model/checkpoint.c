@@ -125,24 +125,26 @@ static vka_status open_indexed(vka_model *model, const char *dir, const char *na
     return status;
 }
 
+static vka_status look_for(bool *found, const char *dir, const char *name, vka_error *error)
+{
+    char *path = NULL;
+    vka_status status = join_path(&path, dir, name, error);
+
+    if (status == VKA_OK)
+        *found = vka_is_file(path);
+    vka_free(NULL, path);
+    return status;
+}
+
 /* One file is preferred to an index, as transformers does. */
 static vka_status open_weights(vka_model *model, const char *dir, vka_error *error)
 {
     static const char single[] = "model.safetensors", several[] = "model.safetensors.index.json";
-    char *path = NULL;
-    bool is_single, is_indexed = false;
-    vka_status status = join_path(&path, dir, single, error);
+    bool is_single = false, is_indexed = false;
+    vka_status status = look_for(&is_single, dir, single, error);
 
-    if (status != VKA_OK)
-        return status;
-    is_single = vka_is_file(path);
-    vka_free(NULL, path);
-    path = NULL;
-    if (!is_single) {
-        status = join_path(&path, dir, several, error);
-        is_indexed = status == VKA_OK && vka_is_file(path);
-        vka_free(NULL, path);
-    }
+    if (status == VKA_OK)
+        status = look_for(&is_indexed, dir, several, error);
     if (status != VKA_OK)
         return status;
     if (is_single)

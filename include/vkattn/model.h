@@ -45,7 +45,7 @@ VKA_API vka_status vka_preset_find(const char *name, const vka_preset **preset, 
 
 typedef struct vka_model vka_model;
 
-typedef struct vka_model_info {
+typedef struct vka_model_info { /* the text lives as long as the model */
     const char *architecture; /* e.g. "LlamaForCausalLM" */
     const char *model_type;   /* e.g. "llama" */
     uint32_t layers;
@@ -58,11 +58,15 @@ VKA_API vka_status vka_model_open(vka_model **out, const char *dir, vka_error *e
 VKA_API void vka_model_close(vka_model **model);
 VKA_API const vka_model_info *vka_model_get_info(const vka_model *model);
 
-/* Description from config.json alone (needs no weight files; `path` is the folder or the file itself). */
+/* Description from config.json alone (needs no weight files; `path` is the folder or the file itself). `desc`
+ * (resolved) and `layers` may be NULL. Recognised are Llama, Mistral, Qwen2 and Qwen3 with the default RoPE; a configuration that
+ * asks for something else of attention is VKA_ERR_UNSUPPORTED, a malformed one VKA_ERR_FORMAT. */
 VKA_API vka_status vka_model_read_config(const char *path, uint32_t layer, vka_layer_desc *desc, uint32_t *layers,
                                          vka_error *error);
 
-/* Description and weights of one layer, cross-checked against each other. Views live as long as `model`. */
+/* Resolved description and weights of one layer, cross-checked against each other: VKA_ERR_FORMAT names the tensor, its
+ * shape and the expected one; a tensor of the block that is not understood is VKA_ERR_UNSUPPORTED. Views live as long
+ * as `model`. */
 VKA_API vka_status vka_model_layer(const vka_model *model, uint32_t layer, vka_layer_desc *desc,
                                    vka_layer_weights *weights, vka_error *error);
 

@@ -49,7 +49,12 @@ CASES = {
     "llama": dict(
         model=LlamaForCausalLM,
         config=LlamaConfig(
-            hidden_size=120, num_hidden_layers=1, num_attention_heads=6, num_key_value_heads=3, rms_norm_eps=1e-5, **REST
+            hidden_size=120,
+            num_hidden_layers=1,
+            num_attention_heads=6,
+            num_key_value_heads=3,
+            rms_norm_eps=1e-5,
+            **REST,
         ),
         dtype=torch.float32,
         old_config=True,
