@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # install.sh STEP BUILD_DIR C_COMPILER FLAGS: what a host does with an installed vkattn.
 #   stage      installs into a scratch prefix
-#   cmake      builds and runs host/consumer.c with the CMake package, shared and static
+#   cmake      builds and runs host/consumer.c with the CMake package, shared and static, and host/example.c
 #   pkgconfig  the same with vkattn.pc
 #   symbols    looks at what the two libraries define
+#   readme     compares the example in README.md with host/example.c
 set -euo pipefail
 step=$1 build=$2 cc=$3 flags=$4
 host=$(cd "$(dirname "$0")/host" && pwd)
@@ -41,6 +42,7 @@ cmake)
     cmake --build "$scratch/cmake"
     run_consumer shared "$scratch/cmake/consumer_shared"
     run_consumer static "$scratch/cmake/consumer_static"
+    LD_LIBRARY_PATH=$libdir "$scratch/cmake/example"
     ;;
 pkgconfig)
     export PKG_CONFIG_PATH=$libdir/pkgconfig
@@ -63,5 +65,9 @@ symbols)
         diff <(echo "$exported") <(echo "$declared"); exit 1; }
     [ "$defined" = "$exported" ] || { echo "FAILED: the archive defines (<) what is not exported (>):"
         diff <(echo "$defined") <(echo "$exported"); exit 1; }
+    ;;
+readme)
+    diff <(sed -n '/^```c$/,/^```$/ { /^```/d; p }' "$host/../../../README.md") "$host/example.c" ||
+        { echo "FAILED: the example in README.md (<) is not tests/install/host/example.c (>)"; exit 1; }
     ;;
 esac
