@@ -59,8 +59,8 @@ VKA_API void vka_model_close(vka_model **model);
 VKA_API const vka_model_info *vka_model_get_info(const vka_model *model);
 
 /* Description from config.json alone (needs no weight files; `path` is the folder or the file itself). `desc`
- * (resolved) and `layers` may be NULL. Recognised are Llama, Mistral, Qwen2 and Qwen3 with the default RoPE; a configuration that
- * asks for something else of attention is VKA_ERR_UNSUPPORTED, a malformed one VKA_ERR_FORMAT. */
+ * (resolved) and `layers` may be NULL. Recognised are Llama, Mistral, Qwen2 and Qwen3 with the default RoPE; a
+ * configuration that asks for something else of attention is VKA_ERR_UNSUPPORTED, a malformed one VKA_ERR_FORMAT. */
 VKA_API vka_status vka_model_read_config(const char *path, uint32_t layer, vka_layer_desc *desc, uint32_t *layers,
                                          vka_error *error);
 
