@@ -8,7 +8,7 @@
 
 static gpu_buffer *scratch(const attention_call *call, exec_scratch which)
 {
-    return call->device->scratch[which].buffer;
+    return call->device->scratch[which][0].buffer;
 }
 
 static uint64_t out_floats(const attention_call *call)
@@ -27,17 +27,18 @@ static vka_status reserve(attention_call *call, vka_error *error)
     uint64_t rows = call->planner.rows, heads = call->params.heads;
     uint64_t split = call->device->plan.slots * planned->slot_bytes;
     vka_status status =
-        exec_scratch_reserve(call->device, EXEC_SCRATCH_CALL,
+        exec_scratch_reserve(call->device, EXEC_SCRATCH_CALL, 0,
                              call_device_bytes(call->device, &planned->heads, call->planner.shared_words), error);
 
     if (status == VKA_OK) {
-        status = exec_scratch_reserve(call->device, EXEC_SCRATCH_Q, rows * heads * call->qk_pad * sizeof(float), error);
+        status =
+            exec_scratch_reserve(call->device, EXEC_SCRATCH_Q, 0, rows * heads * call->qk_pad * sizeof(float), error);
     }
     if (status == VKA_OK) {
-        status = exec_scratch_reserve(call->device, EXEC_SCRATCH_ATTENTION,
+        status = exec_scratch_reserve(call->device, EXEC_SCRATCH_ATTENTION, 0,
                                       (out_floats(call) + rows * heads) * sizeof(float), error);
     }
-    return status == VKA_OK && split > 0 ? exec_scratch_reserve(call->device, EXEC_SCRATCH_SPLIT, split, error)
+    return status == VKA_OK && split > 0 ? exec_scratch_reserve(call->device, EXEC_SCRATCH_SPLIT, 0, split, error)
                                          : status;
 }
 
@@ -47,7 +48,7 @@ static void fill_queries(void *user, void *target, uint64_t offset, uint64_t byt
     const attention_call *call = user;
     const vka_attention_tensor *q = &call->params.q;
     size_t head_bytes = call->qk_pad * sizeof(float), size = vka_dtype_size(q->dtype), dim = call->params.head_dim;
-    size_t first = (size_t)call->planner.first_row * call->params.heads + (size_t)(offset / head_bytes);
+    size_t first = (size_t)call->planner.begin.total * call->params.heads + (size_t)(offset / head_bytes);
     unsigned char *out = target;
 
     memset(out, 0, (size_t)bytes);
@@ -76,7 +77,7 @@ static pack_push head_pack(const attention_call *call, uint32_t src_dim, uint32_
 
 static uint32_t dense_offset(const attention_call *call, const vka_attention_tensor *tensor, uint32_t dim)
 {
-    return (uint32_t)(tensor->offset / sizeof(float)) + call->planner.first_row * call->params.heads * dim;
+    return (uint32_t)(tensor->offset / sizeof(float)) + call->planner.begin.total * call->params.heads * dim;
 }
 
 static vka_status load_queries(attention_call *call, recorder *rec, vka_error *error)
@@ -131,7 +132,7 @@ static vka_status store_to_devices(attention_call *call, recorder *rec, vka_erro
     if (status == VKA_OK && p->lse.buffer != NULL) {
         uint64_t row = p->heads * sizeof(float);
         recorder_copy(rec, scratch(call, EXEC_SCRATCH_ATTENTION), out_floats(call) * sizeof(float), p->lse.buffer->gpu,
-                      p->lse.offset + call->planner.first_row * row, call->planner.rows * row);
+                      p->lse.offset + call->planner.begin.total * row, call->planner.rows * row);
     }
     return status;
 }
@@ -142,7 +143,7 @@ static vka_status read_heads(const attention_call *call, const vka_attention_ten
                              uint32_t pad, vka_error *error)
 {
     size_t heads = (size_t)call->planner.rows * call->params.heads, size = vka_dtype_size(out->dtype);
-    size_t done = (size_t)call->planner.first_row * call->params.heads;
+    size_t done = (size_t)call->planner.begin.total * call->params.heads;
     float *raw = vka_alloc(&call->context->allocator, heads * pad, sizeof(float));
 
     if (raw == NULL) {
@@ -175,7 +176,7 @@ static vka_status record_chunk(attention_call *call, recorder *rec, vka_error *e
 {
     const planned_device *planned = &call->planner.devices[call->params.device];
     attention_step step = {0};
-    vka_status status = call_write_device(call->context, call->device, rec, &call->set, &planned->heads,
+    vka_status status = call_write_device(call->context, call->device, 0, rec, &call->set, &planned->heads,
                                           call->planner.shared_words, &step, error);
 
     if (status == VKA_OK) {

@@ -190,10 +190,11 @@ uint64_t call_device_bytes(const exec_device *device, const call_heads *heads, u
     return words * sizeof(uint32_t);
 }
 
-vka_status call_write_device(const vka_context *context, exec_device *device, recorder *rec, const pipeline_set *set,
-                             const call_heads *heads, uint32_t shared_words, attention_step *step, vka_error *error)
+vka_status call_write_device(const vka_context *context, exec_device *device, uint32_t slot, recorder *rec,
+                             const pipeline_set *set, const call_heads *heads, uint32_t shared_words,
+                             attention_step *step, vka_error *error)
 {
-    staged_tensor *tensor = &device->scratch[EXEC_SCRATCH_CALL];
+    staged_tensor *tensor = &device->scratch[EXEC_SCRATCH_CALL][slot];
     const tile_plan *plan = &device->plan;
     uint64_t bytes = call_device_bytes(device, heads, shared_words);
     uint32_t *words = staged_host(tensor);

@@ -31,10 +31,11 @@ typedef struct call_heads {
 } call_heads;
 call_heads call_count_heads(const pipeline_set *set, uint32_t kv_heads, const uint32_t *kv_q_begin);
 
-/* Writes the device's parameter buffer behind `shared_words` shared words, from device->plan, and sets the offsets and
- * record counts of *step. The copy to the device is recorded. */
-vka_status call_write_device(const vka_context *context, exec_device *device, recorder *rec, const pipeline_set *set,
-                             const call_heads *heads, uint32_t shared_words, attention_step *step, vka_error *error);
+/* Writes the device's parameter buffer of `slot` behind `shared_words` shared words, from device->plan, and sets the
+ * offsets and record counts of *step. The copy to the device is recorded. */
+vka_status call_write_device(const vka_context *context, exec_device *device, uint32_t slot, recorder *rec,
+                             const pipeline_set *set, const call_heads *heads, uint32_t shared_words,
+                             attention_step *step, vka_error *error);
 
 /* Bytes that call_write_device() needs. */
 uint64_t call_device_bytes(const exec_device *device, const call_heads *heads, uint32_t shared_words);

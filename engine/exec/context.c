@@ -146,8 +146,8 @@ void exec_context_destroy(vka_context **context)
     (void)exec_wait_all(*context, NULL);
     for (uint32_t i = 0; (*context)->devices != NULL && i < (*context)->device_count; i++) {
         exec_device *device = &(*context)->devices[i];
-        for (uint32_t s = 0; s < EXEC_SCRATCH_COUNT; s++) {
-            staged_destroy(&device->scratch[s]);
+        for (uint32_t s = 0; s < EXEC_SCRATCH_COUNT * EXEC_SLOTS; s++) {
+            staged_destroy(&device->scratch[s / EXEC_SLOTS][s % EXEC_SLOTS]);
         }
         tile_plan_destroy(&device->plan);
         gpu_device_close(&device->gpu);
@@ -170,7 +170,8 @@ void exec_context_destroy(vka_context **context)
     X(EXEC_SCRATCH_SPLIT, STAGED_NONE, "split attention")                                                              \
     X(EXEC_SCRATCH_PARTIAL, STAGED_READ, "partial sums")
 
-vka_status exec_scratch_reserve(exec_device *device, exec_scratch which, uint64_t bytes, vka_error *error)
+vka_status exec_scratch_reserve(exec_device *device, exec_scratch which, uint32_t slot, uint64_t bytes,
+                                vka_error *error)
 {
     static const struct {
         staged_use use;
@@ -180,13 +181,27 @@ vka_status exec_scratch_reserve(exec_device *device, exec_scratch which, uint64_
         SCRATCH_LIST(SCRATCH_ROW)
 #undef SCRATCH_ROW
     };
-    staged_tensor *tensor = &device->scratch[which];
+    staged_tensor *tensor = &device->scratch[which][slot];
 
     if (tensor->buffer != NULL && gpu_buffer_bytes(tensor->buffer) >= bytes) {
         return VKA_OK;
     }
+    if (tensor->buffer != NULL && device->pending != 0) {
+        vka_status status = exec_wait(device, device->pending, error);
+        if (status != VKA_OK) {
+            return status;
+        }
+    }
     staged_destroy(tensor);
     return staged_create(tensor, device->gpu, bytes, kinds[which].use, kinds[which].name, error);
+}
+
+vka_status exec_wait(exec_device *device, uint64_t ticket, vka_error *error)
+{
+    if (device->pending == ticket) {
+        device->pending = 0;
+    }
+    return gpu_wait(device->gpu, ticket, error);
 }
 
 vka_status exec_wait_all(vka_context *context, vka_error *error)
@@ -198,8 +213,7 @@ vka_status exec_wait_all(vka_context *context, vka_error *error)
         if (device->gpu == NULL || device->pending == 0) {
             continue;
         }
-        vka_status status = gpu_wait(device->gpu, device->pending, first == VKA_OK ? error : NULL);
-        device->pending = 0;
+        vka_status status = exec_wait(device, device->pending, first == VKA_OK ? error : NULL);
         first = first == VKA_OK ? status : first;
     }
     return first;

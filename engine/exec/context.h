@@ -13,7 +13,8 @@
 #include "kernels/kernels.h"
 #include "vk/gpu.h"
 
-/* Scratch tensors of one device, shared by all layers, grown when a call needs more and kept for the next. */
+/* Scratch tensors of one device, shared by all layers, grown when a call needs more and kept for the next. Those that
+ * the host touches exist once per slot, so that it can fill or read one while the device works on the other. */
 typedef enum exec_scratch {
     EXEC_SCRATCH_CALL,      /* per-call parameter buffer: row records, tiles, page tables */
     EXEC_SCRATCH_HIDDEN,    /* [rows, hidden_pad] */
@@ -26,12 +27,13 @@ typedef enum exec_scratch {
 } exec_scratch;
 
 #define EXEC_MAX_DEVICES 64u
+#define EXEC_SLOTS       2u
 
 typedef struct exec_device {
     gpu_device *gpu;
-    staged_tensor scratch[EXEC_SCRATCH_COUNT];
+    staged_tensor scratch[EXEC_SCRATCH_COUNT][EXEC_SLOTS]; /* device-only ones use slot 0 */
     tile_plan plan;
-    uint64_t pending; /* ticket of the submission not yet waited for; 0: none */
+    uint64_t pending; /* ticket of the last submission not yet waited for; 0: none */
 } exec_device;
 
 /* Host memory of a call, kept for the next one and only grown. */
@@ -61,8 +63,12 @@ struct vka_context {
 vka_status exec_context_create(vka_context **out, const vka_context_params *params, vka_error *error);
 void exec_context_destroy(vka_context **context);
 
-/* Makes scratch tensor `which` hold at least `bytes`; contents are lost when it grows. */
-vka_status exec_scratch_reserve(exec_device *device, exec_scratch which, uint64_t bytes, vka_error *error);
+/* Makes scratch tensor `which` hold at least `bytes`; contents are lost when it grows, after a wait for the device. */
+vka_status exec_scratch_reserve(exec_device *device, exec_scratch which, uint32_t slot, uint64_t bytes,
+                                vka_error *error);
+
+/* Waits for one submission. */
+vka_status exec_wait(exec_device *device, uint64_t ticket, vka_error *error);
 
 /* Waits for every device's pending submission; keeps going after a failure and reports the first. */
 vka_status exec_wait_all(vka_context *context, vka_error *error);

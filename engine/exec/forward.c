@@ -69,12 +69,14 @@ static void leave_batch(forward_call *call, bool failed)
     }
 }
 
-static void grow_sequences(forward_call *call)
+/* The sequences of a finished chunk hold its rows now. */
+static void grow_sequences(forward_call *call, const forward_chunk *chunk)
 {
-    for (uint32_t i = 0; i < call->planner.source_count; i++) {
-        const tile_source *source = &call->context->call.sources[i];
-        uint32_t id = entry_at(call, call->planner.first_sequence + i)->sequence;
-        call->cache->pool.sequences[id].lengths[call->params->cache_layer] = (uint32_t)source->position + source->rows;
+    for (uint32_t i = chunk->begin.sequence; i <= chunk->end.sequence && i < call->params->batch.count; i++) {
+        const call_sequence *sequence = &call->context->call.sequences[i];
+        uint32_t rows = i < chunk->end.sequence ? sequence->rows : chunk->end.row;
+        call->cache->pool.sequences[entry_at(call, i)->sequence].lengths[call->params->cache_layer] =
+            (uint32_t)sequence->position + rows;
     }
 }
 
@@ -124,30 +126,77 @@ static void start_planner(forward_call *call)
     }
 }
 
-static vka_status run_chunk(forward_call *call, vka_error *error)
+/* Every device is submitted before any is waited for. */
+static vka_status submit_chunk(forward_call *call, forward_chunk *chunk, vka_error *error)
 {
     vka_status status = VKA_OK;
 
     for (uint32_t d = 0; status == VKA_OK && d < call->context->device_count; d++) {
         if (!forward_idle(&call->devices[d])) {
-            status = forward_submit(call, &call->devices[d], error);
-        }
-    }
-    vka_status waited = exec_wait_all(call->context, status == VKA_OK ? error : NULL);
-    status = status == VKA_OK ? waited : status;
-    if (status != VKA_OK) {
-        return status;
-    }
-    for (uint32_t d = 0; d < call->context->device_count; d++) {
-        if (!forward_idle(&call->devices[d])) {
-            timing_read_gpu(&call->timing, call->devices[d].device->gpu, d);
+            status = forward_submit(call, chunk, &call->devices[d], error);
         }
     }
     timing_chunk(&call->timing);
-    status = forward_exchange(call, error);
+    return status;
+}
+
+static vka_status wait_chunk(forward_call *call, const forward_chunk *chunk, vka_error *error)
+{
+    for (uint32_t d = 0; d < call->context->device_count; d++) {
+        exec_device *device = call->devices[d].device;
+        if (chunk->tickets[d] == 0) {
+            continue;
+        }
+        vka_status status = exec_wait(device, chunk->tickets[d], error);
+        if (status != VKA_OK) {
+            return status;
+        }
+        timing_read_gpu(&call->timing, device->gpu, d);
+    }
+    return VKA_OK;
+}
+
+static vka_status finish_chunk(forward_call *call, const forward_chunk *chunk, vka_error *error)
+{
+    vka_status status = wait_chunk(call, chunk, error);
+
     if (status == VKA_OK) {
-        grow_sequences(call);
-        status = call->params->trace != NULL ? forward_trace(call, error) : VKA_OK;
+        status = forward_exchange(call, chunk, error);
+    }
+    if (status == VKA_OK) {
+        grow_sequences(call, chunk);
+        status = call->params->trace != NULL ? forward_trace(call, chunk, error) : VKA_OK;
+    }
+    return status;
+}
+
+static forward_chunk planned_chunk(const chunk_planner *planner, uint32_t number)
+{
+    return (forward_chunk){
+        .begin = planner->begin, .end = planner->cursor, .rows = planner->rows, .slot = number % EXEC_SLOTS};
+}
+
+/* While the devices work on one chunk, the host plans and submits the next and then adds up the one before. A trace
+ * wants the scratch memory of its chunk as it was, so then each is finished before the next begins. */
+static vka_status run_chunks(forward_call *call, vka_error *error)
+{
+    forward_chunk chunks[EXEC_SLOTS];
+    uint32_t submitted = 0, finished = 0, ahead = call->params->trace != NULL ? 0 : EXEC_SLOTS - 1;
+    vka_status status = planner_next(&call->planner, error);
+
+    while (status == VKA_OK && call->planner.rows > 0) {
+        forward_chunk *chunk = &chunks[submitted % EXEC_SLOTS];
+        *chunk = planned_chunk(&call->planner, submitted++);
+        status = submit_chunk(call, chunk, error);
+        if (status == VKA_OK && submitted - finished > ahead) {
+            status = finish_chunk(call, &chunks[finished++ % EXEC_SLOTS], error);
+        }
+        if (status == VKA_OK) {
+            status = planner_next(&call->planner, error);
+        }
+    }
+    while (status == VKA_OK && finished < submitted) {
+        status = finish_chunk(call, &chunks[finished++ % EXEC_SLOTS], error);
     }
     return status;
 }
@@ -215,13 +264,10 @@ static vka_status run_batch(forward_call *call, vka_error *error)
     }
     if (status == VKA_OK) {
         start_planner(call);
-        status = planner_next(&call->planner, error);
+        status = run_chunks(call, error);
     }
-    while (status == VKA_OK && call->planner.rows > 0) {
-        status = run_chunk(call, error);
-        if (status == VKA_OK) {
-            status = planner_next(&call->planner, error);
-        }
+    if (status != VKA_OK) {
+        (void)exec_wait_all(call->context, NULL);
     }
     return status;
 }

@@ -9,16 +9,25 @@
 #include "base/threads.h"
 #include "exec/buffer.h"
 
-static gpu_buffer *scratch(const forward_device *device, exec_scratch which)
+/* Which of a tensor's copies a chunk uses. */
+static uint32_t slot_of(const forward_chunk *chunk, exec_scratch which)
 {
-    return device->device->scratch[which].buffer;
+    bool doubled = which == EXEC_SCRATCH_CALL || which == EXEC_SCRATCH_HIDDEN || which == EXEC_SCRATCH_PARTIAL;
+
+    return doubled ? chunk->slot : 0;
 }
 
-static vka_status reserve_scratch(const forward_call *call, forward_device *device, vka_error *error)
+static gpu_buffer *scratch(const forward_device *device, const forward_chunk *chunk, exec_scratch which)
+{
+    return device->device->scratch[which][slot_of(chunk, which)].buffer;
+}
+
+static vka_status reserve_scratch(const forward_call *call, const forward_chunk *chunk, forward_device *device,
+                                  vka_error *error)
 {
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
-    uint64_t row = (uint64_t)call->planner.rows * sizeof(float);
+    uint64_t row = (uint64_t)chunk->rows * sizeof(float);
     const struct {
         exec_scratch which;
         uint64_t bytes;
@@ -36,7 +45,8 @@ static vka_status reserve_scratch(const forward_call *call, forward_device *devi
 
     for (size_t i = 0; status == VKA_OK && i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         if (wanted[i].bytes > 0) {
-            status = exec_scratch_reserve(device->device, wanted[i].which, wanted[i].bytes, error);
+            status = exec_scratch_reserve(device->device, wanted[i].which, slot_of(chunk, wanted[i].which),
+                                          wanted[i].bytes, error);
         }
     }
     return status;
@@ -64,40 +74,43 @@ static void upload_rows(void *user, size_t begin, size_t end)
     }
 }
 
-static vka_status upload_host(const forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+static vka_status upload_host(const forward_call *call, const forward_chunk *chunk, forward_device *device,
+                              recorder *rec, vka_error *error)
 {
-    staged_tensor *tensor = &device->device->scratch[EXEC_SCRATCH_HIDDEN];
-    upload_job job = {&call->params->input, call->planner.first_row, call->layer->hidden_pad, staged_host(tensor)};
+    staged_tensor *tensor = &device->device->scratch[EXEC_SCRATCH_HIDDEN][chunk->slot];
+    upload_job job = {&call->params->input, chunk->begin.total, call->layer->hidden_pad, staged_host(tensor)};
 
-    vka_parallel_for(call->planner.rows, 16, upload_rows, &job);
-    return staged_push(tensor, rec, (uint64_t)call->planner.rows * call->layer->hidden_pad * sizeof(float), error);
+    vka_parallel_for(chunk->rows, 16, upload_rows, &job);
+    return staged_push(tensor, rec, (uint64_t)chunk->rows * call->layer->hidden_pad * sizeof(float), error);
 }
 
-static vka_status upload_device(const forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+static vka_status upload_device(const forward_call *call, const forward_chunk *chunk, forward_device *device,
+                                recorder *rec, vka_error *error)
 {
     uint32_t hidden = call->layer->desc.hidden_size, pad = call->layer->hidden_pad;
     const pack_push push = {.batch = 1,
-                            .tokens = call->planner.rows,
+                            .tokens = chunk->rows,
                             .heads = 1,
                             .src_dim = hidden,
                             .dst_dim = pad,
-                            .src_offset = call->planner.first_row * hidden,
+                            .src_offset = chunk->begin.total * hidden,
                             .src_length_stride = hidden,
                             .dst_length_stride = pad};
 
     return step_pack(rec, &device->set, &push, call->params->input_buffers[device->index]->gpu,
-                     scratch(device, EXEC_SCRATCH_HIDDEN), HAZARD_WHOLE, error);
+                     scratch(device, chunk, EXEC_SCRATCH_HIDDEN), HAZARD_WHOLE, error);
 }
 
-static vka_status record_upload(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+static vka_status record_upload(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                                vka_error *error)
 {
     double since = vka_clock_ms();
-    vka_status status = call->params->input_buffers != NULL ? upload_device(call, device, rec, error)
-                                                            : upload_host(call, device, rec, error);
+    vka_status status = call->params->input_buffers != NULL ? upload_device(call, chunk, device, rec, error)
+                                                            : upload_host(call, chunk, device, rec, error);
 
     timing_host(&call->timing, device->index, VKA_STAGE_UPLOAD, since);
     timing_work(&call->timing, device->index, VKA_STAGE_UPLOAD, 0,
-                (double)call->planner.rows * call->layer->desc.hidden_size * sizeof(float));
+                (double)chunk->rows * call->layer->desc.hidden_size * sizeof(float));
     return status;
 }
 
@@ -106,19 +119,20 @@ static double weight_bytes(const weight_matrix *matrix)
     return (double)matrix->rows * matrix->depth * (double)vka_dtype_size(matrix->dtype);
 }
 
-static vka_status record_qkv(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+static vka_status record_qkv(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                             vka_error *error)
 {
     const vka_layer *layer = call->layer;
     uint32_t columns = layer_qkv_columns(layer, &device->shard->shard);
-    const projection_step step = {.x = scratch(device, EXEC_SCRATCH_HIDDEN),
+    const projection_step step = {.x = scratch(device, chunk, EXEC_SCRATCH_HIDDEN),
                                   .x_stride = layer->hidden_pad,
                                   .weights = &device->shard->qkv,
                                   .depth = layer->hidden_pad,
-                                  .y = scratch(device, EXEC_SCRATCH_QKV),
+                                  .y = scratch(device, chunk, EXEC_SCRATCH_QKV),
                                   .y_stride = columns,
                                   .y_part = 1,
-                                  .rows = call->planner.rows};
-    double rows = call->planner.rows, hidden = layer->desc.hidden_size;
+                                  .rows = chunk->rows};
+    double rows = chunk->rows, hidden = layer->desc.hidden_size;
 
     timing_work(&call->timing, device->index, VKA_STAGE_QKV, 2 * rows * hidden * columns,
                 rows * (hidden + columns) * sizeof(float) + weight_bytes(&device->shard->qkv));
@@ -182,12 +196,13 @@ static vka_status append_to_slab(const forward_call *call, const forward_device 
     return status;
 }
 
-static vka_status record_epilogue(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+static vka_status record_epilogue(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                                  vka_error *error)
 {
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
     uint32_t columns = layer_qkv_columns(layer, shard), words = call_record_words(&layer->desc);
-    const epilogue_push q = {.rows = call->planner.rows,
+    const epilogue_push q = {.rows = chunk->rows,
                              .heads = shard->q_heads,
                              .head_dim = layer->desc.head_dim,
                              .head_pad = layer->qk_pad,
@@ -199,10 +214,10 @@ static vka_status record_epilogue(forward_call *call, forward_device *device, re
                              .record_words = words,
                              .dst_stride = shard->q_heads * layer->qk_pad};
     epilogue_step step = {.push = q,
-                          .call = scratch(device, EXEC_SCRATCH_CALL),
+                          .call = scratch(device, chunk, EXEC_SCRATCH_CALL),
                           .constants = device->shard->constants,
-                          .source = scratch(device, EXEC_SCRATCH_QKV),
-                          .target = scratch(device, EXEC_SCRATCH_Q)};
+                          .source = scratch(device, chunk, EXEC_SCRATCH_QKV),
+                          .target = scratch(device, chunk, EXEC_SCRATCH_Q)};
     vka_status status = step_epilogue(rec, &device->set, &step, error);
 
     for (uint32_t slab = 0; status == VKA_OK && slab < call->cache->pool.slabs; slab++) {
@@ -211,12 +226,11 @@ static vka_status record_epilogue(forward_call *call, forward_device *device, re
             status = append_to_slab(call, device, rec, &step, slab, error);
         }
     }
-    timing_work(&call->timing, device->index, VKA_STAGE_EPILOGUE, 0,
-                2.0 * call->planner.rows * columns * sizeof(float));
+    timing_work(&call->timing, device->index, VKA_STAGE_EPILOGUE, 0, 2.0 * chunk->rows * columns * sizeof(float));
     return status;
 }
 
-static void count_attention(forward_call *call, const forward_device *device)
+static void count_attention(forward_call *call, const forward_chunk *chunk, const forward_device *device)
 {
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
@@ -235,12 +249,12 @@ static void count_attention(forward_call *call, const forward_device *device)
     }
     double dims = (double)layer->desc.head_dim + layer->desc.v_head_dim;
     timing_work(&call->timing, device->index, VKA_STAGE_ATTENTION, 2 * pairs * shard->q_heads * dims,
-                dims * (call->planner.rows * (double)shard->q_heads * sizeof(float) +
+                dims * (chunk->rows * (double)shard->q_heads * sizeof(float) +
                         keys * shard->kv_heads * (double)vka_dtype_size(call->cache->dtype)));
 }
 
-static vka_status record_attention(forward_call *call, forward_device *device, recorder *rec, attention_step *step,
-                                   vka_error *error)
+static vka_status record_attention(forward_call *call, const forward_chunk *chunk, forward_device *device,
+                                   recorder *rec, attention_step *step, vka_error *error)
 {
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
@@ -257,37 +271,38 @@ static vka_status record_attention(forward_call *call, forward_device *device, r
                                   .causal = 1,
                                   .window = layer->desc.window};
     step->v_pad = layer->v_pad;
-    step->q = scratch(device, EXEC_SCRATCH_Q);
-    step->out = scratch(device, EXEC_SCRATCH_ATTENTION);
-    step->split = scratch(device, EXEC_SCRATCH_SPLIT);
+    step->q = scratch(device, chunk, EXEC_SCRATCH_Q);
+    step->out = scratch(device, chunk, EXEC_SCRATCH_ATTENTION);
+    step->split = scratch(device, chunk, EXEC_SCRATCH_SPLIT);
     step->slabs = &cache->slabs[(size_t)call->params->cache_layer * call->cache->pool.slabs];
-    count_attention(call, device);
+    count_attention(call, chunk, device);
     return step_attention(rec, &device->set, step, error);
 }
 
 /* One partial for all ranks of the device, or one for each. */
-static vka_status record_output(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+static vka_status record_output(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                                vka_error *error)
 {
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
     const weight_matrix *weights = &device->shard->output;
     uint32_t width = shard->q_heads * layer->v_pad, partials = layer_partials(layer, shard);
-    double rows = call->planner.rows, hidden = layer->desc.hidden_size;
+    double rows = chunk->rows, hidden = layer->desc.hidden_size;
     vka_status status = VKA_OK;
 
     for (uint32_t p = 0; status == VKA_OK && p < partials; p++) {
         uint32_t begin = layer->reproducible ? shard->rank_q_begin[p] * layer->v_pad : 0;
-        const projection_step step = {.x = scratch(device, EXEC_SCRATCH_ATTENTION),
+        const projection_step step = {.x = scratch(device, chunk, EXEC_SCRATCH_ATTENTION),
                                       .x_column = begin,
                                       .x_stride = width,
                                       .weights = weights,
                                       .w_column = begin,
                                       .depth = layer->reproducible ? shard->rank_q_count[p] * layer->v_pad : width,
-                                      .y = scratch(device, EXEC_SCRATCH_PARTIAL),
-                                      .y_offset = p * call->planner.rows * layer->hidden_pad,
+                                      .y = scratch(device, chunk, EXEC_SCRATCH_PARTIAL),
+                                      .y_offset = p * chunk->rows * layer->hidden_pad,
                                       .y_stride = layer->hidden_pad,
                                       .y_part = 1 + p * weights->panels,
-                                      .rows = call->planner.rows};
+                                      .rows = chunk->rows};
         status = step_projection(rec, &device->set, &step, error);
     }
     timing_work(&call->timing, device->index, VKA_STAGE_OUTPUT, 2 * rows * hidden * width,
@@ -295,56 +310,57 @@ static vka_status record_output(forward_call *call, forward_device *device, reco
     return status;
 }
 
-static void record_download(forward_call *call, forward_device *device, recorder *rec)
+static void record_download(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec)
 {
-    staged_tensor *partial = &device->device->scratch[EXEC_SCRATCH_PARTIAL];
-    uint64_t bytes = (uint64_t)call->planner.rows * call->layer->hidden_pad * sizeof(float) *
+    staged_tensor *partial = &device->device->scratch[EXEC_SCRATCH_PARTIAL][chunk->slot];
+    uint64_t bytes = (uint64_t)chunk->rows * call->layer->hidden_pad * sizeof(float) *
                      layer_partials(call->layer, &device->shard->shard);
 
     staged_pull(partial, rec, bytes);
     timing_work(&call->timing, device->index, VKA_STAGE_DOWNLOAD, 0, partial->staging != NULL ? (double)bytes : 0);
 }
 
-static vka_status record_chunk(forward_call *call, forward_device *device, recorder *rec, vka_error *error)
+static vka_status record_chunk(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                               vka_error *error)
 {
     attention_step attention = {0};
     vka_status status =
-        call_write_device(call->context, device->device, rec, &device->set, &call->planner.devices[device->index].heads,
-                          call->planner.shared_words, &attention, error);
+        call_write_device(call->context, device->device, chunk->slot, rec, &device->set,
+                          &call->planner.devices[device->index].heads, call->planner.shared_words, &attention, error);
 
     timing_mark_gpu(&call->timing, rec, MARK_BEGIN);
     if (status == VKA_OK) {
-        status = record_upload(call, device, rec, error);
+        status = record_upload(call, chunk, device, rec, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_UPLOAD);
     if (status == VKA_OK) {
-        status = record_qkv(call, device, rec, error);
+        status = record_qkv(call, chunk, device, rec, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_QKV);
     if (status == VKA_OK) {
-        status = record_epilogue(call, device, rec, error);
+        status = record_epilogue(call, chunk, device, rec, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_EPILOGUE);
     if (status == VKA_OK) {
-        status = record_attention(call, device, rec, &attention, error);
+        status = record_attention(call, chunk, device, rec, &attention, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_ATTENTION);
     if (status == VKA_OK) {
-        status = record_output(call, device, rec, error);
+        status = record_output(call, chunk, device, rec, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_OUTPUT);
     if (status == VKA_OK) {
-        record_download(call, device, rec);
+        record_download(call, chunk, device, rec);
     }
     timing_mark_gpu(&call->timing, rec, MARK_DOWNLOAD);
     return status;
 }
 
-vka_status forward_submit(forward_call *call, forward_device *device, vka_error *error)
+vka_status forward_submit(forward_call *call, forward_chunk *chunk, forward_device *device, vka_error *error)
 {
     recorder rec;
     double since = vka_clock_ms();
-    vka_status status = reserve_scratch(call, device, error);
+    vka_status status = reserve_scratch(call, chunk, device, error);
 
     timing_first(&call->timing, since);
     if (status == VKA_OK) {
@@ -353,10 +369,17 @@ vka_status forward_submit(forward_call *call, forward_device *device, vka_error 
     if (status != VKA_OK) {
         return status;
     }
-    status = record_chunk(call, device, &rec, error);
+    if (device->device->pending != 0) {
+        recorder_follow(&rec);
+    }
+    status = record_chunk(call, chunk, device, &rec, error);
     if (status != VKA_OK) {
         recorder_abandon(&rec);
         return status;
     }
-    return recorder_submit(&rec, &device->device->pending, error);
+    status = recorder_submit(&rec, &chunk->tickets[device->index], error);
+    if (status == VKA_OK) {
+        device->device->pending = chunk->tickets[device->index];
+    }
+    return status;
 }

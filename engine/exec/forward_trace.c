@@ -42,7 +42,8 @@ static uint32_t stored_columns(const column_run *runs, uint32_t count)
 }
 
 static vka_status read_scratch(const forward_call *call, const forward_device *device, exec_scratch which,
-                               uint32_t rows, const column_run *runs, uint32_t count, float **out, vka_error *error)
+                               uint32_t slot, uint32_t rows, const column_run *runs, uint32_t count, float **out,
+                               vka_error *error)
 {
     size_t floats = (size_t)rows * stored_columns(runs, count);
     *out = vka_alloc(&call->context->allocator, floats, sizeof(float));
@@ -50,14 +51,14 @@ static vka_status read_scratch(const forward_call *call, const forward_device *d
     if (*out == NULL) {
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for %zu traced values", floats);
     }
-    vka_status status = staged_download(device->device->gpu, device->device->scratch[which].buffer, 0,
+    vka_status status = staged_download(device->device->gpu, device->device->scratch[which][slot].buffer, 0,
                                         floats * sizeof(float), *out, error);
     drop_padding(*out, rows, runs, count);
     return status;
 }
 
-static vka_status read_stages(const forward_call *call, const forward_device *device, trace_copy *copy,
-                              vka_error *error)
+static vka_status read_stages(const forward_call *call, const forward_chunk *chunk, const forward_device *device,
+                              trace_copy *copy, vka_error *error)
 {
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
@@ -68,22 +69,23 @@ static vka_status read_stages(const forward_call *call, const forward_device *de
     const column_run qkv[3] = {q, k, v};
     const struct {
         exec_scratch which;
+        uint32_t slot;
         uint32_t rows;
         const column_run *runs;
         uint32_t count;
         float **out;
     } stages[] = {
-        {EXEC_SCRATCH_HIDDEN, call->planner.rows, &hidden, 1, &copy->hidden},
-        {EXEC_SCRATCH_QKV, call->planner.rows, qkv, 3, &copy->qkv},
-        {EXEC_SCRATCH_Q, call->planner.rows, &q, 1, &copy->q},
-        {EXEC_SCRATCH_ATTENTION, call->planner.rows, &o, 1, &copy->attention},
-        {EXEC_SCRATCH_PARTIAL, call->planner.rows * partials, &hidden, 1, &copy->partial},
+        {EXEC_SCRATCH_HIDDEN, chunk->slot, chunk->rows, &hidden, 1, &copy->hidden},
+        {EXEC_SCRATCH_QKV, 0, chunk->rows, qkv, 3, &copy->qkv},
+        {EXEC_SCRATCH_Q, 0, chunk->rows, &q, 1, &copy->q},
+        {EXEC_SCRATCH_ATTENTION, 0, chunk->rows, &o, 1, &copy->attention},
+        {EXEC_SCRATCH_PARTIAL, chunk->slot, chunk->rows * partials, &hidden, 1, &copy->partial},
     };
     vka_status status = VKA_OK;
 
     for (size_t i = 0; status == VKA_OK && i < sizeof(stages) / sizeof(stages[0]); i++) {
-        status = read_scratch(call, device, stages[i].which, stages[i].rows, stages[i].runs, stages[i].count,
-                              stages[i].out, error);
+        status = read_scratch(call, device, stages[i].which, stages[i].slot, stages[i].rows, stages[i].runs,
+                              stages[i].count, stages[i].out, error);
     }
     return status;
 }
@@ -112,14 +114,14 @@ static vka_status name_partials(const forward_call *call, const vka_shard *shard
     return VKA_OK;
 }
 
-static vka_status call_back(const forward_call *call, const forward_device *device, const trace_copy *copy,
-                            vka_error *error)
+static vka_status call_back(const forward_call *call, const forward_chunk *chunk, const forward_device *device,
+                            const trace_copy *copy, vka_error *error)
 {
     const vka_shard *shard = &device->shard->shard;
     const vka_trace trace = {.struct_size = sizeof(trace),
                              .device = device->index,
-                             .first_row = call->planner.first_row,
-                             .rows = call->planner.rows,
+                             .first_row = chunk->begin.total,
+                             .rows = chunk->rows,
                              .q_heads = shard->q_heads,
                              .kv_heads = shard->kv_heads,
                              .q_head = shard->q_head,
@@ -137,31 +139,32 @@ static vka_status call_back(const forward_call *call, const forward_device *devi
     call->context->tracing = false;
     return refused == 0 ? VKA_OK
                         : vka_fail(error, VKA_ERR_ARGUMENT, "the trace callback returned %d at row %u of device %u",
-                                   refused, call->planner.first_row, device->index);
+                                   refused, chunk->begin.total, device->index);
 }
 
-static vka_status trace_device(const forward_call *call, const forward_device *device, vka_error *error)
+static vka_status trace_device(const forward_call *call, const forward_chunk *chunk, const forward_device *device,
+                               vka_error *error)
 {
     trace_copy copy = {0};
-    vka_status status = read_stages(call, device, &copy, error);
+    vka_status status = read_stages(call, chunk, device, &copy, error);
 
     if (status == VKA_OK) {
         status = name_partials(call, &device->shard->shard, &copy, error);
     }
     if (status == VKA_OK) {
-        status = call_back(call, device, &copy, error);
+        status = call_back(call, chunk, device, &copy, error);
     }
     free_copy(&copy, &call->context->allocator);
     return status;
 }
 
-vka_status forward_trace(forward_call *call, vka_error *error)
+vka_status forward_trace(forward_call *call, const forward_chunk *chunk, vka_error *error)
 {
     vka_status status = VKA_OK;
 
     for (uint32_t d = 0; status == VKA_OK && d < call->context->device_count; d++) {
         if (!forward_idle(&call->devices[d])) {
-            status = trace_device(call, &call->devices[d], error);
+            status = trace_device(call, chunk, &call->devices[d], error);
         }
     }
     return status;

@@ -62,7 +62,7 @@ static vka_status warm_one(recorder *rec, const kernel_pipeline *kernel, gpu_buf
 /* An empty dispatch of every pipeline in `warm`. */
 static vka_status dispatch_nothing(exec_device *device, const pipeline_set *set, uint32_t warm, vka_error *error)
 {
-    gpu_buffer *buffer = device->scratch[EXEC_SCRATCH_CALL].buffer;
+    gpu_buffer *buffer = device->scratch[EXEC_SCRATCH_CALL][0].buffer;
     recorder rec;
     vka_status status = recorder_begin(&rec, device->gpu, error);
 
@@ -94,7 +94,7 @@ vka_status pipelines_get(vka_context *context, exec_device *device, const pipeli
         }
     }
     if (status == VKA_OK && warm != 0) {
-        status = exec_scratch_reserve(device, EXEC_SCRATCH_CALL, WARM_BYTES, error);
+        status = exec_scratch_reserve(device, EXEC_SCRATCH_CALL, 0, WARM_BYTES, error);
     }
     if (status == VKA_OK && warm != 0) {
         status = dispatch_nothing(device, out, warm, error);

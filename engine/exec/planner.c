@@ -78,8 +78,7 @@ vka_status planner_next(chunk_planner *planner, vka_error *error)
     uint32_t max_rows = planner->limits.max_rows;
     bool fits = false;
 
-    planner->first_row = start.total;
-    planner->first_sequence = start.sequence;
+    planner->begin = start;
     while (!fits) {
         planner->cursor = start;
         vka_status status = plan_rows(planner, max_rows, &fits, error);

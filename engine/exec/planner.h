@@ -22,10 +22,9 @@ typedef struct chunk_planner {
     planned_device devices[EXEC_MAX_DEVICES]; /* [context->device_count] */
 
     /* the chunk at hand; its sources are context->call.sources, its tiles each device's plan */
-    chunk_cursor cursor; /* of the next one */
-    uint32_t first_row;
-    uint32_t rows;           /* 0: the end */
-    uint32_t first_sequence; /* the sources are this one and those that follow */
+    chunk_cursor begin;  /* where it begins: its sources are this sequence and those that follow */
+    chunk_cursor cursor; /* where the next one begins */
+    uint32_t rows;       /* 0: the end */
     uint32_t source_count;
     uint32_t shared_words;
 } chunk_planner;

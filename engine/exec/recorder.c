@@ -22,6 +22,12 @@ vka_status recorder_begin(recorder *rec, gpu_device *device, vka_error *error)
     return gpu_commands_begin(device, &rec->commands, error);
 }
 
+void recorder_follow(recorder *rec)
+{
+    gpu_cmd_barrier(rec->commands, GPU_STAGE_COMPUTE | GPU_STAGE_TRANSFER,
+                    GPU_STAGE_COMPUTE | GPU_STAGE_TRANSFER | GPU_STAGE_HOST);
+}
+
 vka_status recorder_dispatch(recorder *rec, gpu_pipeline *pipeline, const step_buffer *buffers, uint32_t count,
                              const void *push, uint32_t push_bytes, const uint32_t groups[3], vka_error *error)
 {

@@ -30,6 +30,9 @@ static inline step_buffer writes(gpu_buffer *buffer, uint32_t part)
 
 vka_status recorder_begin(recorder *rec, gpu_device *device, vka_error *error);
 
+/* Earlier submissions to this device may still run: what follows comes after all they read and wrote. */
+void recorder_follow(recorder *rec);
+
 /* A dispatch whose binding i is buffers[i], texel views last. */
 vka_status recorder_dispatch(recorder *rec, gpu_pipeline *pipeline, const step_buffer *buffers, uint32_t count,
                              const void *push, uint32_t push_bytes, const uint32_t groups[3], vka_error *error);
