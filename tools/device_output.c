@@ -22,28 +22,26 @@ const char *output_device_type(vka_device_type type)
     return "other";
 }
 
-static json_t *hex(const uint8_t bytes[16])
+output_id output_device_uuid(const uint8_t uuid[16])
 {
-    char text[33];
+    output_id id;
 
     for (size_t i = 0; i < 16; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    return json_string(text);
+        snprintf(id.text + 2 * i, 3, "%02x", uuid[i]);
+    return id;
 }
 
-static json_t *pci(const vka_device_info *device)
+output_id output_device_pci(const vka_device_info *device)
 {
-    char text[64];
+    output_id id = {"-"};
 
-    if (!device->has_pci)
-        return json_null();
-    snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", device->pci_domain, device->pci_bus, device->pci_device,
-             device->pci_function);
-    return json_string(text);
+    if (device->has_pci)
+        snprintf(id.text, sizeof(id.text), "%04x:%02x:%02x.%x", device->pci_domain, device->pci_bus, device->pci_device,
+                 device->pci_function);
+    return id;
 }
 
-/* Vulkan's encoding, which most drivers use for their own version too. */
-static output_version decode(uint32_t version)
+output_version output_vulkan_version(uint32_t version)
 {
     output_version decoded;
 
@@ -55,8 +53,9 @@ output_version output_driver_version(const vka_device_info *device)
 {
     output_version version;
 
+    /* Most drivers encode their version as Vulkan does. */
     if (device->driver_info[0] == '\0')
-        return decode(device->driver_version);
+        return output_vulkan_version(device->driver_version);
     snprintf(version.text, sizeof(version.text), "%s", device->driver_info);
     return version;
 }
@@ -87,10 +86,10 @@ json_t *output_json_device(const vka_device_info *device)
     json_object_set_new(object, "type", json_string(output_device_type(device->type)));
     json_object_set_new(object, "driver_name", output_json_text(device->driver_name));
     json_object_set_new(object, "driver_info", output_json_text(device->driver_info));
-    json_object_set_new(object, "api_version", json_string(decode(device->api_version).text));
-    json_object_set_new(object, "device_uuid", hex(device->device_uuid));
-    json_object_set_new(object, "driver_uuid", hex(device->driver_uuid));
-    json_object_set_new(object, "pci", pci(device));
+    json_object_set_new(object, "api_version", json_string(output_vulkan_version(device->api_version).text));
+    json_object_set_new(object, "device_uuid", json_string(output_device_uuid(device->device_uuid).text));
+    json_object_set_new(object, "driver_uuid", json_string(output_device_uuid(device->driver_uuid).text));
+    json_object_set_new(object, "pci", device->has_pci ? json_string(output_device_pci(device).text) : json_null());
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         json_object_set_new(object, numbers[i].name,
                             numbers[i].value > INT64_MAX ? json_null() : json_integer((json_int_t)numbers[i].value));

@@ -11,6 +11,7 @@
 static const command *const commands[] = {
     &command_run,
     &command_plan,
+    &command_devices,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
