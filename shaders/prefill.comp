@@ -74,8 +74,8 @@ void weigh_row(uint row, uint block, key_range range, inout vec2 state)
     state = vec2(maximum, state.y * factor + ((total.x + total.y) + (total.z + total.w)));
 }
 
-/* Adds weights x V over quads first .. last-1. `masked`: some row does not see some key, whose V must not be used. */
-void add_values(inout octet sum[ROWS], uint row, uint column, uint first, uint last, uint parity, bool masked)
+/* Adds weights x V over quads first .. last-1. V of a key that a row does not see is not used, not even times 0. */
+void add_values(inout octet sum[ROWS], uint row, uint column, uint first, uint last, uint parity)
 {
     for (uint quad = first; quad < last; quad++) {
         vec4 weight[ROWS];
@@ -86,29 +86,25 @@ void add_values(inout octet sum[ROWS], uint row, uint column, uint first, uint l
             [[unroll]] for (uint r = 0u; r < ROWS; r++) {
                 octet added = octet(fma(vec4(weight[r][c]), value.lo, sum[r].lo),
                                     fma(vec4(weight[r][c]), value.hi, sum[r].hi));
-                bvec4 use = bvec4(!masked || weight[r][c] > 0.0);
+                bvec4 use = bvec4(weight[r][c] > 0.0);
                 sum[r] = octet(mix(sum[r].lo, added.lo, use), mix(sum[r].hi, added.hi, use));
             }
         }
     }
 }
 
-/* `group` holds the keys that some of the eight rows sees, `common_keys` those that all of them see. */
-void add_block(uint row, uint lane, uint block, key_range group, key_range common_keys, uint parity)
+/* `group` holds the keys that some of the eight rows sees. */
+void add_block(uint row, uint lane, uint block, key_range group, uint parity)
 {
     uint first = (max(group.begin, block) - block) / 4u;
     uint last = (min(group.end, block + BLOCK) - block + 3u) / 4u;
-    bool masked = block + 4u * first < common_keys.begin || block + 4u * last > common_keys.end;
     for (uint column = lane, n = 0u; column < V_PAD / 8u; column += LANES, n++) {
         octet sum[ROWS];
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
             float factor = factors[row + r];
             sum[r] = octet(sums[n][r].lo * factor, sums[n][r].hi * factor);
         }
-        if (masked)
-            add_values(sum, row, column, first, last, parity, true);
-        else
-            add_values(sum, row, column, first, last, parity, false);
+        add_values(sum, row, column, first, last, parity);
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
             sums[n][r] = sum[r];
     }
@@ -128,7 +124,6 @@ void main()
     key_range all = key_range(visible_keys(tile, 0u).begin, visible_keys(tile, tile.rows - 1u).end);
     uint last_row = min(row + ROWS, tile.rows) - 1u;
     key_range group = key_range(visible_keys(tile, row).begin, visible_keys(tile, last_row).end);
-    key_range common_keys = key_range(visible_keys(tile, last_row).begin, visible_keys(tile, row).end);
     key_range own = visible_keys(tile, index);
     if (index >= tile.rows || own.end <= own.begin)
         own = key_range(0u, 0u);
@@ -146,7 +141,7 @@ void main()
         weigh_row(index, block, own, state);
         barrier();
         if (busy)
-            add_block(row, lane, block, group, common_keys, parity);
+            add_block(row, lane, block, group, parity);
         parity = 1u - parity;
     }
 
@@ -156,7 +151,7 @@ void main()
     if (index < tile.rows)
         store_state(tile, index, heads.q_begin, state.x, state.y);
     for (uint column = lane, n = 0u; column < V_PAD / 8u; column += LANES, n++)
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
+        for (uint r = 0u; r < ROWS; r++)
             if (row + r < tile.rows)
                 store_output(tile, row + r, heads.q_begin, column, sums[n][r], factors[row + r]);
 }
