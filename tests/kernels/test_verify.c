@@ -11,25 +11,8 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "kernels/data.h"
 #include "verify/internal.h"
-
-/* Counter-based noise in [-1, 1). */
-static float noise(uint32_t stream, size_t i)
-{
-    uint64_t z = ((uint64_t)stream << 40) + i + 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return (float)((double)(z >> 40) * 0x1p-23 - 1);
-}
-
-static float *noise_array(uint32_t stream, size_t count)
-{
-    float *data = malloc(count * sizeof *data);
-    assert_non_null(data);
-    for (size_t i = 0; i < count; i++)
-        data[i] = noise(stream, i);
-    return data;
-}
 
 static void rounding_agrees_with_the_engine(void **state)
 {
@@ -199,13 +182,13 @@ static void epilogue_is_checked(void **state)
 
     for (int i = 0; i < ROWS * WIDTH; i++)
         got[i] = vka_f16_to_f32(vka_f32_to_f16(got[i]));
-    verify_result rounded = {0};
-    assert_int_equal(verify_epilogue(&params, &rounded, NULL), VKA_OK);
-    assert_false(verify_passed(&rounded)); /* F16 where F32 was promised */
+    verify_result f16_result = {0};
+    assert_int_equal(verify_epilogue(&params, &f16_result, NULL), VKA_OK);
+    assert_false(verify_passed(&f16_result)); /* F16 where F32 was promised */
     params.got_dtype = VKA_F16;
-    rounded = (verify_result){0};
-    assert_int_equal(verify_epilogue(&params, &rounded, NULL), VKA_OK);
-    assert_true(verify_passed(&rounded));
+    f16_result = (verify_result){0};
+    assert_int_equal(verify_epilogue(&params, &f16_result, NULL), VKA_OK);
+    assert_true(verify_passed(&f16_result));
     free(raw);
     free(bias);
     free(norm);

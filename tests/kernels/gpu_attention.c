@@ -1,0 +1,158 @@
+/* Prefill, decoding and combining over head sizes, groups, pages, masks and splits. Every pair of head sizes is a
+ * pipeline of its own, which software devices compile for a second or more: few of them, many cases each. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/attention_case.h"
+#include "kernels/gpu_tests.h"
+#include "support/require.h"
+
+/* Head sizes; those marked run with both cache types, the others with F16 only. */
+static const struct {
+    uint32_t qk_dim, v_dim;
+    bool both;
+} sizes[] = {{1, 1, false},   {5, 3, true},      {8, 8, false},     {64, 64, true},    {80, 80, false},
+             {96, 96, false}, {128, 128, false}, {192, 128, false}, {256, 256, false}, {576, 512, true}};
+
+/* Masks and layouts; head sizes are put in. */
+static const attention_case prefills[] = {
+    {.kv_heads = 2, .group = 3, .page_size = 16, .rows = 38, .keys = 135, .position = 97, .causal = true},
+    {.kv_heads = 1, .group = 2, .page_size = 1, .rows = 9, .keys = 70, .position = 61, .causal = true, .window = 5},
+};
+static const attention_case decodings[] = {
+    {.kv_heads = 2, .group = 7, .page_size = 48, .rows = 2, .keys = 300, .position = 298, .causal = true},
+    {.kv_heads = 2, .group = 2, .page_size = 1, .rows = 3, .keys = 21, .position = 18, .causal = true, .window = 9},
+};
+
+/* More of the same at one head size. */
+static const attention_case more[] = {
+    /* no mask, positions play no part */
+    {.kv_heads = 3, .group = 1, .page_size = 16, .rows = 5, .keys = 67, .causal = false, .position = 0},
+    /* top left: fewer rows than keys, and the reverse */
+    {.kv_heads = 1, .group = 4, .page_size = 48, .rows = 35, .keys = 90, .causal = true, .position = 0},
+    {.kv_heads = 2, .group = 1, .page_size = 16, .rows = 70, .keys = 9, .causal = true, .position = 0},
+    /* bottom right with more rows than keys: the first rows see nothing */
+    {.kv_heads = 1, .group = 2, .page_size = 16, .rows = 40, .keys = 33, .causal = true, .position = -7},
+    /* windows: of one key, over blocks, wider than everything */
+    {.kv_heads = 1, .group = 1, .page_size = 16, .rows = 33, .keys = 65, .causal = true, .position = 32, .window = 1},
+    {.kv_heads = 2,
+     .group = 1,
+     .page_size = 16,
+     .rows = 36,
+     .keys = 200,
+     .causal = true,
+     .position = 164,
+     .window = 70},
+    {.kv_heads = 1, .group = 1, .page_size = 1, .rows = 3, .keys = 80, .causal = true, .position = 77, .window = 999},
+    /* large groups */
+    {.kv_heads = 1, .group = 8, .page_size = 16, .rows = 2, .keys = 50, .causal = true, .position = 48},
+    {.kv_heads = 2, .group = 12, .page_size = 16, .rows = 1, .keys = 18, .causal = true, .position = 17},
+    /* splits; with a window and with negative positions some see nothing */
+    {.kv_heads = 2, .group = 4, .page_size = 16, .rows = 4, .keys = 300, .causal = true, .position = 296, .splits = 2},
+    {.kv_heads = 1, .group = 3, .page_size = 16, .rows = 35, .keys = 100, .causal = true, .position = 65, .splits = 5},
+    {.kv_heads = 1,
+     .group = 2,
+     .page_size = 1,
+     .rows = 5,
+     .keys = 90,
+     .causal = true,
+     .position = 85,
+     .window = 20,
+     .splits = 3},
+    {.kv_heads = 1, .group = 2, .page_size = 16, .rows = 6, .keys = 4, .causal = true, .position = -2, .splits = 2},
+    /* scores beyond the range of F16, positive and negative */
+    {.kv_heads = 2,
+     .group = 2,
+     .page_size = 16,
+     .rows = 10,
+     .keys = 70,
+     .causal = true,
+     .position = 60,
+     .amplitude = 300},
+    /* many equal keys */
+    {.kv_heads = 1,
+     .group = 1,
+     .page_size = 48,
+     .rows = 1,
+     .keys = 5000,
+     .causal = true,
+     .position = 4999,
+     .equal_keys = true},
+    {.kv_heads = 1,
+     .group = 2,
+     .page_size = 16,
+     .rows = 1,
+     .keys = 2500,
+     .causal = true,
+     .position = 2499,
+     .splits = 3,
+     .equal_keys = true},
+    /* a single key */
+    {.kv_heads = 1, .group = 1, .page_size = 16, .rows = 1, .keys = 1, .causal = true, .position = 0},
+};
+
+static attention_case sized(const attention_case *c, uint32_t qk_dim, uint32_t v_dim)
+{
+    attention_case copy = *c;
+    copy.qk_dim = qk_dim;
+    copy.v_dim = v_dim;
+    copy.splits = c->splits > 0 ? c->splits : 1;
+    return copy;
+}
+
+static void check_sizes(test_rig *rig, const vka_variant *variant, const attention_case *cases, size_t count)
+{
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        if (variant->dtype == VKA_F32 && !sizes[s].both)
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            attention_case c = sized(&cases[i], sizes[s].qk_dim, sizes[s].v_dim);
+            check_attention(rig, variant, &c);
+        }
+    }
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        attention_case c = sized(&more[i], 64, 64);
+        check_attention(rig, variant, &c);
+    }
+}
+
+static void check_prefill(test_rig *rig, const vka_variant *variant)
+{
+    check_sizes(rig, variant, prefills, sizeof prefills / sizeof prefills[0]);
+}
+
+static void check_decoding(test_rig *rig, const vka_variant *variant)
+{
+    check_sizes(rig, variant, decodings, sizeof decodings / sizeof decodings[0]);
+}
+
+void prefill_is_right(void **state)
+{
+    rig_each_variant(*state, VKA_KERNEL_PREFILL, check_prefill);
+}
+
+void decoding_is_right(void **state)
+{
+    rig_each_variant(*state, VKA_KERNEL_DECODE, check_decoding);
+}
+
+/* Rows computed in a tile of their own must have the bits that they have among others. */
+static void check_tiles(test_rig *rig, const vka_variant *variant)
+{
+    attention_case c = sized(&prefills[0], 64, 64);
+    c.window = 75;
+    size_t width = (size_t)c.kv_heads * c.group * c.v_dim;
+    float *all = run_attention(rig, variant, &c, 0, c.rows, true);
+    for (uint32_t first = 0; first + 2 <= c.rows; first += 9) {
+        float *some = run_attention(rig, variant, &c, first, 2, true);
+        assert_memory_equal(some, all + first * width, 2 * width * sizeof *some);
+        free(some);
+    }
+    free(all);
+}
+
+void rows_do_not_depend_on_their_tile(void **state)
+{
+    rig_each_variant(*state, VKA_KERNEL_PREFILL, check_tiles);
+    rig_each_variant(*state, VKA_KERNEL_DECODE, check_tiles);
+}

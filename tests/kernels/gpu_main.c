@@ -1,0 +1,71 @@
+/* All kernels on one device: every row of the table that it can run, against float64. One process, since some software
+ * devices compile everything anew in each. */
+#include "kernels/attention_case.h"
+#include "kernels/gpu_epilogue.h"
+#include "kernels/gpu_pack.h"
+#include "kernels/gpu_projection.h"
+#include "kernels/gpu_tests.h"
+#include "support/require.h"
+
+static int open_device(void **state)
+{
+    static test_rig device;
+    rig_open(&device, NULL);
+    *state = &device;
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    rig_close(*state);
+    return 0;
+}
+
+void floor_is_enough(void **state)
+{
+    static const attention_case attention = {.qk_dim = 24,
+                                             .v_dim = 16,
+                                             .kv_heads = 2,
+                                             .group = 3,
+                                             .page_size = 16,
+                                             .rows = 35,
+                                             .keys = 90,
+                                             .position = 55,
+                                             .causal = true,
+                                             .splits = 2};
+    static const epilogue_shape epilogue = {7, 3, 20, 12, true, true, true};
+    (void)state;
+    test_rig device;
+    rig_open(&device, "floor");
+    const vka_caps *caps = gpu_device_caps(device.device);
+    assert_true(caps->bits == 0 || caps->max_invocations <= 128);
+    assert_true(caps->shared_bytes <= 16384 && caps->storage_buffers <= 4 && caps->push_bytes <= 128);
+    for (vka_dtype dtype = VKA_F32; dtype <= VKA_BF16; dtype++) {
+        check_projection(&device, rig_variant(&device, VKA_KERNEL_GEMM, dtype), (projection_shape){9, 70, 72});
+        check_projection(&device, rig_variant(&device, VKA_KERNEL_GEMV, dtype), (projection_shape){2, 70, 72});
+    }
+    for (vka_dtype dtype = VKA_F32; dtype <= VKA_F16; dtype++) {
+        check_epilogue(&device, rig_variant(&device, VKA_KERNEL_EPILOGUE, dtype), &epilogue);
+        check_packing(&device, rig_variant(&device, VKA_KERNEL_PACK, dtype));
+        check_attention(&device, rig_variant(&device, VKA_KERNEL_PREFILL, dtype), &attention);
+        check_attention(&device, rig_variant(&device, VKA_KERNEL_DECODE, dtype), &attention);
+    }
+    rig_close(&device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(projections_are_right),
+        cmocka_unit_test(projections_do_not_depend_on_place),
+        cmocka_unit_test(epilogues_are_right),
+        cmocka_unit_test(pages_of_other_slabs_are_left_alone),
+        cmocka_unit_test(packing_is_exact),
+        cmocka_unit_test(halves_are_rounded_to_nearest_even),
+        cmocka_unit_test(prefill_is_right),
+        cmocka_unit_test(decoding_is_right),
+        cmocka_unit_test(rows_do_not_depend_on_their_tile),
+        cmocka_unit_test(floor_is_enough),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,146 @@
+/* GEMM and GEMV against the float64 reference. Everything between and around the rows is NaN. */
+#include "kernels/gpu_projection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/gpu_tests.h"
+#include "support/require.h"
+#include "verify/verify.h"
+
+enum { GAP = 8 }; /* NaN between rows of x and w, guards between rows of y */
+
+typedef struct projection {
+    rig_buffer x, w, y;
+    gemm_push push;
+    vka_dtype dtype;
+} projection;
+
+/* Rows of noise at `offset`, `stride` elements apart. */
+static void put_rows(rig_buffer *buffer, vka_dtype dtype, size_t offset, size_t stride, size_t rows, size_t count,
+                     uint32_t stream)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < count; i++)
+            rig_put(buffer, dtype, offset + r * stride + i, noise(stream, r * 10000 + i));
+}
+
+static void projection_make(projection *p, test_rig *rig, vka_dtype dtype, projection_shape shape)
+{
+    size_t edge = rig_edge(dtype);
+    uint32_t y_stride = (shape.cols + GAP + 3) / 4 * 4;
+    p->dtype = dtype;
+    p->push = (gemm_push){.rows = shape.rows,
+                          .cols = shape.cols,
+                          .depth = shape.depth,
+                          .x_offset = RIG_EDGE,
+                          .x_stride = shape.depth + GAP / 2,
+                          .w_offset = (uint32_t)edge,
+                          .w_stride = shape.depth + GAP,
+                          .y_offset = RIG_EDGE,
+                          .y_stride = y_stride};
+    p->x = rig_buffer_new(rig, 2 * RIG_EDGE + (size_t)shape.rows * p->push.x_stride);
+    p->w = rig_buffer_new(rig, 2 * RIG_EDGE + (size_t)shape.cols * p->push.w_stride / (edge / RIG_EDGE));
+    p->y = rig_buffer_new(rig, 2 * RIG_EDGE + (size_t)shape.rows * y_stride);
+    put_rows(&p->x, VKA_F32, RIG_EDGE, p->push.x_stride, shape.rows, shape.depth, 1);
+    put_rows(&p->w, dtype, edge, p->push.w_stride, shape.cols, shape.depth, 2);
+    for (size_t r = 0; r < shape.rows; r++)
+        for (size_t c = 0; c < shape.cols; c++)
+            p->y.written[RIG_EDGE + r * y_stride + c] = true;
+}
+
+static void projection_free(projection *p)
+{
+    rig_buffer_free(&p->x);
+    rig_buffer_free(&p->w);
+    rig_buffer_free(&p->y);
+}
+
+static void projection_run(projection *p, test_rig *rig, const vka_variant *variant)
+{
+    rig_job job = {.variant = variant, .buffers = {&p->x, &p->w, &p->y}, .push = &p->push};
+    vka_groups_gemm(variant, &p->push, job.groups);
+    rig_run(rig, &job);
+    rig_check_written(&p->y, variant->name);
+}
+
+void check_projection(test_rig *rig, const vka_variant *variant, projection_shape shape)
+{
+    projection p;
+    vka_error error;
+    verify_result result = {0};
+    projection_make(&p, rig, variant->dtype, shape);
+    projection_run(&p, rig, variant);
+    size_t element = variant->dtype == VKA_F32 ? 4 : 2;
+    verify_projection_params params = {
+        .rows = shape.rows,
+        .cols = shape.cols,
+        .depth = shape.depth,
+        .x = p.x.f + p.push.x_offset,
+        .x_stride = p.push.x_stride,
+        .weights = {.data = (const unsigned char *)p.w.u + p.push.w_offset * element,
+                    .dtype = variant->dtype,
+                    .rows = shape.cols,
+                    .cols = shape.depth,
+                    .row_stride = p.push.w_stride},
+        .stored = variant->dtype,
+        .y = p.y.f + p.push.y_offset,
+        .y_stride = p.push.y_stride,
+    };
+    require(verify_projection(&params, &result, &error) == VKA_OK, "%s", error.message);
+    require(verify_passed(&result), "%s [%u, %u, %u]: error/bound %g at %zu, got %g, want %g", variant->name,
+            shape.rows, shape.cols, shape.depth, result.max_ratio, result.index, result.got, result.want);
+    projection_free(&p);
+}
+
+static void check_shapes(test_rig *rig, const vka_variant *variant)
+{
+    static const projection_shape shapes[] = {
+        {1, 1, 8},    {1, 7, 16},    {1, 65, 72},  {1, 130, 1096}, {2, 8, 8},       {3, 33, 136}, {4, 130, 264},
+        {5, 1, 1096}, {7, 8, 56},    {8, 65, 64},  {9, 7, 8},      {16, 130, 24},   {33, 64, 40}, {63, 65, 136},
+        {64, 8, 512}, {65, 130, 88}, {70, 1, 104}, {70, 65, 8},    {70, 129, 1096},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        check_projection(rig, variant, shapes[i]);
+}
+
+void projections_are_right(void **state)
+{
+    rig_each_variant(*state, VKA_KERNEL_GEMM, check_shapes);
+    rig_each_variant(*state, VKA_KERNEL_GEMV, check_shapes);
+}
+
+/* The last rows and columns of a large product, computed as a small one, must have the same bits. */
+static void check_place(test_rig *rig, const vka_variant *variant)
+{
+    projection large;
+    projection_make(&large, rig, variant->dtype, (projection_shape){70, 130, 1096});
+    projection_run(&large, rig, variant);
+    for (uint32_t rows = 1; rows <= 9; rows += 2) {
+        uint32_t cols = 11 + rows;
+        uint32_t row = 70 - rows;
+        uint32_t col = 130 - cols;
+        projection part = large;
+        part.push.rows = rows;
+        part.push.cols = cols;
+        part.push.x_offset += row * part.push.x_stride;
+        part.push.w_offset += col * part.push.w_stride;
+        part.y = rig_buffer_new(rig, large.y.words);
+        for (uint32_t r = 0; r < rows; r++)
+            for (uint32_t c = 0; c < cols; c++)
+                part.y.written[RIG_EDGE + r * part.push.y_stride + c] = true;
+        projection_run(&part, rig, variant);
+        for (uint32_t r = 0; r < rows; r++)
+            for (uint32_t c = 0; c < cols; c++)
+                assert_int_equal(part.y.u[RIG_EDGE + r * part.push.y_stride + c],
+                                 large.y.u[RIG_EDGE + (row + r) * part.push.y_stride + col + c]);
+        rig_buffer_free(&part.y);
+    }
+    projection_free(&large);
+}
+
+void projections_do_not_depend_on_place(void **state)
+{
+    rig_each_variant(*state, VKA_KERNEL_GEMM, check_place);
+    rig_each_variant(*state, VKA_KERNEL_GEMV, check_place);
+}

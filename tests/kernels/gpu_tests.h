@@ -1,0 +1,17 @@
+/* The groups of gpu_main.c; *state is the rig. */
+#ifndef VKA_TEST_KERNELS_GPU_TESTS_H
+#define VKA_TEST_KERNELS_GPU_TESTS_H
+
+void projections_are_right(void **state);
+void projections_do_not_depend_on_place(void **state);
+void epilogues_are_right(void **state);
+void pages_of_other_slabs_are_left_alone(void **state);
+void halves_are_rounded_to_nearest_even(void **state);
+void packing_is_exact(void **state);
+void prefill_is_right(void **state);
+void decoding_is_right(void **state);
+void rows_do_not_depend_on_their_tile(void **state);
+/* Under the least limits: one case of every kernel. */
+void floor_is_enough(void **state);
+
+#endif
