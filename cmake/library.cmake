@@ -17,12 +17,15 @@ set(VKA_PUBLIC_HEADERS
     buffer.h
     cache.h
     context.h
+    exchange.h
     export.h
     forward.h
     layer.h
     layer_desc.h
     layout.h
     model.h
+    peak.h
+    projection.h
     status.h
     tensor.h
     version.h

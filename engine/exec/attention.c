@@ -101,6 +101,7 @@ static vka_status resolve(attention_call *call, vka_error *error)
         return vka_fail(error, VKA_ERR_ARGUMENT, "device is %u, the context has %u", p->device,
                         call->context->device_count);
     }
+    p->repeat = p->repeat != 0 ? p->repeat : 1;
     p->v_head_dim = p->v_head_dim != 0 ? p->v_head_dim : p->head_dim;
     p->cache_dtype = p->cache_dtype != VKA_DTYPE_DEFAULT ? p->cache_dtype : VKA_F32;
     vka_status status = check_sizes(p, error);
@@ -212,6 +213,9 @@ static vka_status run(attention_call *call, vka_error *error)
     if (status == VKA_OK) {
         status = planner_next(&call->planner, error);
     }
+    if (status == VKA_OK) {
+        call->variant = call->set.kernel[call->device->plan.launches[0].kernel].variant;
+    }
     while (status == VKA_OK && call->planner.rows > 0) {
         status = attention_run_chunk(call, error);
         if (status == VKA_OK) {
@@ -244,6 +248,12 @@ vka_status exec_attention(vka_context *context, const vka_attention_params *para
     release(&call);
     if (status == VKA_OK && params->gpu_ms != NULL) {
         *params->gpu_ms = call.gpu_ms;
+    }
+    if (status == VKA_OK && params->wall_ms != NULL) {
+        *params->wall_ms = call.wall_ms;
+    }
+    if (status == VKA_OK && params->variant != NULL) {
+        *params->variant = call.variant->name;
     }
     return status;
 }

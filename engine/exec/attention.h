@@ -20,7 +20,8 @@ typedef struct attention_call {
     gpu_buffer **slabs;
     uint32_t slab_count;
     chunk_planner planner;
-    double gpu_ms;
+    double gpu_ms, wall_ms;
+    const vka_variant *variant; /* of the first launch */
 } attention_call;
 
 vka_status exec_attention(vka_context *context, const vka_attention_params *params, vka_error *error);

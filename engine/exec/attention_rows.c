@@ -1,6 +1,7 @@
 /* See attention.h. The attention scratch holds the output rows (heads padded), then the log-sum-exp. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "exec/attention.h"
@@ -112,8 +113,11 @@ static vka_status record_attention(attention_call *call, recorder *rec, attentio
     step->out = scratch(call, EXEC_SCRATCH_ATTENTION);
     step->split = scratch(call, EXEC_SCRATCH_SPLIT);
     step->slabs = call->slabs;
+    vka_status status = VKA_OK;
     gpu_cmd_timestamp(rec->commands, 0);
-    vka_status status = step_attention(rec, &call->set, step, error);
+    for (uint32_t i = 0; status == VKA_OK && i < p->repeat; i++) {
+        status = step_attention(rec, &call->set, step, error);
+    }
     gpu_cmd_timestamp(rec->commands, 1);
     return status;
 }
@@ -128,11 +132,13 @@ static vka_status store_to_devices(attention_call *call, recorder *rec, vka_erro
         push.dst_offset = dense_offset(call, &p->o, p->v_head_dim);
         status = step_pack(rec, &call->set_f32, &push, scratch(call, EXEC_SCRATCH_ATTENTION), p->o.buffer->gpu,
                            HAZARD_WHOLE, error);
+        recorder_host_read(rec, p->o.buffer->gpu);
     }
     if (status == VKA_OK && p->lse.buffer != NULL) {
         uint64_t row = p->heads * sizeof(float);
         recorder_copy(rec, scratch(call, EXEC_SCRATCH_ATTENTION), out_floats(call) * sizeof(float), p->lse.buffer->gpu,
                       p->lse.offset + call->planner.begin.total * row, call->planner.rows * row);
+        recorder_host_read(rec, p->lse.buffer->gpu);
     }
     return status;
 }
@@ -220,12 +226,14 @@ vka_status attention_run_chunk(attention_call *call, vka_error *error)
         status = staged_upload(call->device->gpu, scratch(call, EXEC_SCRATCH_Q), 0, q_bytes,
                                call->qk_pad * sizeof(float), fill_queries, call, error);
     }
+    double since = vka_clock_ms();
     if (status == VKA_OK) {
         status = submit_chunk(call, error);
     }
     if (status == VKA_OK) {
         double ms = gpu_elapsed_ms(call->device->gpu, 0, 1);
-        call->gpu_ms = ms < 0 ? -1 : call->gpu_ms + ms;
+        call->wall_ms += (vka_clock_ms() - since) / call->params.repeat;
+        call->gpu_ms = ms < 0 ? -1 : call->gpu_ms + ms / call->params.repeat;
         status = store_to_host(call, error);
     }
     return status;

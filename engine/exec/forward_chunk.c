@@ -2,12 +2,9 @@
  * recorded as one submission. */
 #include "exec/forward.h"
 
-#include <string.h>
-
 #include "base/clock.h"
-#include "base/half.h"
-#include "base/threads.h"
 #include "exec/buffer.h"
+#include "exec/rows.h"
 
 /* Which of a tensor's copies a chunk uses. */
 static uint32_t slot_of(const forward_chunk *chunk, exec_scratch which)
@@ -52,50 +49,22 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
     return status;
 }
 
-typedef struct upload_job {
-    const vka_tensor *input;
-    uint64_t first_row;
-    uint32_t hidden_pad;
-    float *target;
-} upload_job;
-
-static void upload_rows(void *user, size_t begin, size_t end)
-{
-    const upload_job *job = user;
-    const vka_tensor *input = job->input;
-    uint64_t stride = input->row_stride != 0 ? input->row_stride : input->cols;
-
-    for (size_t r = begin; r < end; r++) {
-        const unsigned char *from = input->data;
-        float *to = job->target + r * job->hidden_pad;
-        from += (job->first_row + r) * stride * vka_dtype_size(input->dtype);
-        vka_convert(to, VKA_F32, from, input->dtype, (size_t)input->cols);
-        memset(to + input->cols, 0, (job->hidden_pad - (size_t)input->cols) * sizeof(float));
-    }
-}
-
 static vka_status upload_host(const forward_call *call, const forward_chunk *chunk, forward_device *device,
                               recorder *rec, vka_error *error)
 {
+    const row_range rows = {chunk->begin.total, chunk->rows, call->layer->hidden_pad};
     staged_tensor *tensor = &device->device->scratch[EXEC_SCRATCH_HIDDEN][chunk->slot];
-    upload_job job = {&call->params->input, chunk->begin.total, call->layer->hidden_pad, staged_host(tensor)};
 
-    vka_parallel_for(chunk->rows, 16, upload_rows, &job);
-    return staged_push(tensor, rec, (uint64_t)chunk->rows * call->layer->hidden_pad * sizeof(float), error);
+    return rows_upload(tensor, rec, &call->params->input, rows, error);
 }
 
 static vka_status upload_device(const forward_call *call, const forward_chunk *chunk, forward_device *device,
                                 recorder *rec, vka_error *error)
 {
-    uint32_t hidden = call->layer->desc.hidden_size, pad = call->layer->hidden_pad;
-    const pack_push push = {.batch = 1,
-                            .tokens = chunk->rows,
-                            .heads = 1,
-                            .src_dim = hidden,
-                            .dst_dim = pad,
-                            .src_offset = chunk->begin.total * hidden,
-                            .src_length_stride = hidden,
-                            .dst_length_stride = pad};
+    uint32_t hidden = call->layer->desc.hidden_size;
+    pack_push push = rows_pack(chunk->rows, hidden, hidden, call->layer->hidden_pad, call->layer->hidden_pad);
+
+    push.src_offset = chunk->begin.total * hidden;
 
     return step_pack(rec, &device->set, &push, call->params->input_buffers[device->index]->gpu,
                      scratch(device, chunk, EXEC_SCRATCH_HIDDEN), HAZARD_WHOLE, error);

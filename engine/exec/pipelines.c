@@ -22,25 +22,30 @@ static vka_dtype kernel_dtype(vka_kernel kernel, const pipeline_shape *shape)
     }
 }
 
+vka_status pipelines_make(exec_device *device, const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad,
+                          kernel_pipeline *out, vka_error *error)
+{
+    gpu_pipeline_desc desc = {.name = variant->name,
+                              .spirv = variant->spirv,
+                              .spirv_bytes = variant->spirv_bytes,
+                              .local_size = variant->local_size,
+                              .shared_bytes = variant->shared_bytes,
+                              .storage_bindings = variant->storage_bindings,
+                              .texel_bindings = variant->texel_bindings,
+                              .push_bytes = variant->push_bytes};
+
+    desc.spec_count = vka_variant_spec(variant, qk_pad, v_pad, desc.spec);
+    out->variant = variant;
+    return gpu_pipeline_get(device->gpu, &desc, &out->pipeline, error);
+}
+
 static vka_status get_one(const vka_context *context, exec_device *device, vka_kernel kernel,
                           const pipeline_shape *shape, kernel_pipeline *out, vka_error *error)
 {
-    gpu_pipeline_desc desc = {0};
-    vka_status status = exec_variant(context, device, kernel, kernel_dtype(kernel, shape), &out->variant, error);
+    const vka_variant *variant = NULL;
+    vka_status status = exec_variant(context, device, kernel, kernel_dtype(kernel, shape), &variant, error);
 
-    if (status != VKA_OK) {
-        return status;
-    }
-    desc.name = out->variant->name;
-    desc.spirv = out->variant->spirv;
-    desc.spirv_bytes = out->variant->spirv_bytes;
-    desc.spec_count = vka_variant_spec(out->variant, shape->qk_pad, shape->v_pad, desc.spec);
-    desc.local_size = out->variant->local_size;
-    desc.shared_bytes = out->variant->shared_bytes;
-    desc.storage_bindings = out->variant->storage_bindings;
-    desc.texel_bindings = out->variant->texel_bindings;
-    desc.push_bytes = out->variant->push_bytes;
-    return gpu_pipeline_get(device->gpu, &desc, &out->pipeline, error);
+    return status == VKA_OK ? pipelines_make(device, variant, shape->qk_pad, shape->v_pad, out, error) : status;
 }
 
 /* An empty dispatch with `buffer` at every binding. */

@@ -27,6 +27,10 @@ typedef struct pipeline_shape {
     uint32_t qk_pad, v_pad;
 } pipeline_shape;
 
+/* The pipeline of one given variant, not warmed. */
+vka_status pipelines_make(exec_device *device, const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad,
+                          kernel_pipeline *out, vka_error *error);
+
 /* Selects and creates; new pipelines are warmed before it returns. */
 vka_status pipelines_get(vka_context *context, exec_device *device, const pipeline_shape *shape, pipeline_set *out,
                          vka_error *error);

@@ -25,14 +25,14 @@ static vka_status dispatch(recorder *rec, const kernel_pipeline *kernel, const s
 }
 
 /* GEMV for few rows, GEMM for many: a fixed border, so that a row's result does not depend on anything measured. */
-static const kernel_pipeline *projection_kernel(const pipeline_set *set, uint32_t rows)
+const kernel_pipeline *step_projection_kernel(const pipeline_set *set, uint32_t rows)
 {
     return &set->kernel[rows <= vka_gemv_max_rows() ? VKA_KERNEL_GEMV : VKA_KERNEL_GEMM];
 }
 
 vka_status step_projection(recorder *rec, const pipeline_set *set, const projection_step *step, vka_error *error)
 {
-    const kernel_pipeline *kernel = projection_kernel(set, step->rows);
+    const kernel_pipeline *kernel = step_projection_kernel(set, step->rows);
     const weight_matrix *weights = step->weights;
     vka_status status = VKA_OK;
 

@@ -18,7 +18,10 @@
     X(VKA_KERNEL_PREFILL, "prefill")    /* attention, tiles of many rows */    \
     X(VKA_KERNEL_DECODE, "decode")      /* attention, one row, split keys */   \
     X(VKA_KERNEL_COMBINE, "combine")    /* merge of split attention */         \
-    X(VKA_KERNEL_PACK, "pack")          /* strided copy with padding */
+    X(VKA_KERNEL_PACK, "pack")          /* strided copy with padding */        \
+    X(VKA_KERNEL_PEAK_FMA, "peak_fma")   /* what the device can do at best */  \
+    X(VKA_KERNEL_PEAK_READ, "peak_read")                                       \
+    X(VKA_KERNEL_PEAK_COPY, "peak_copy")
 
 typedef enum vka_kernel {
 #define VKA_KERNEL_ENUM(name, text) name,

@@ -19,6 +19,9 @@ enum {
     PUSH_DECODE = sizeof(attention_push),
     PUSH_COMBINE = sizeof(combine_push),
     PUSH_PACK = sizeof(pack_push),
+    PUSH_PEAK_FMA = sizeof(peak_push),
+    PUSH_PEAK_READ = sizeof(peak_push),
+    PUSH_PEAK_COPY = sizeof(peak_push),
 
     BINDINGS_GEMM = 3,
     BINDINGS_GEMV = 3,
@@ -27,6 +30,9 @@ enum {
     BINDINGS_DECODE = 4,
     BINDINGS_COMBINE = 3,
     BINDINGS_PACK = 2,
+    BINDINGS_PEAK_FMA = 1,
+    BINDINGS_PEAK_READ = 2,
+    BINDINGS_PEAK_COPY = 2,
 };
 
 #define VKA_ANY VKA_DTYPE_DEFAULT

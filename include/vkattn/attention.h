@@ -44,6 +44,12 @@ typedef struct vka_attention_params {
     vka_attention_tensor o; /* [batch, q_len, heads, v_head_dim] */
     vka_attention_tensor lse; /* [batch, q_len, heads], F32; both members NULL: not wanted */
     double *gpu_ms;           /* NULL: not wanted; -1 where the device has no timestamps */
+    uint32_t repeat; /* how often the kernels run, for timing; 0: once. gpu_ms and wall_ms are those of one run, the
+                        mean. A submission's time budget is that of a single run */
+    double *wall_ms; /* NULL: not wanted; host time of one run, from recording to the end of the wait: without what
+                        makes K and V ready or brings results to the host */
+    const char **variant; /* NULL: not wanted; name of the kernel variant (prefill or decode) that the first rows ran,
+                             static storage */
 } vka_attention_params;
 
 VKA_API vka_status vka_attention(vka_context *context, const vka_attention_params *params, vka_error *error);

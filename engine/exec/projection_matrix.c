@@ -1,0 +1,92 @@
+/* A caller's matrix on one device: rows are padded with zeros to a multiple of 8, as kernels read them. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "exec/limits.h"
+#include "exec/projection.h"
+
+typedef struct matrix_source {
+    const vka_tensor *weights;
+    vka_dtype stored;
+    uint32_t pad;
+} matrix_source;
+
+static void fill_row(void *user, uint32_t row, void *target)
+{
+    const matrix_source *source = user;
+    const vka_tensor *weights = source->weights;
+    uint64_t stride = weights->row_stride != 0 ? weights->row_stride : weights->cols;
+    size_t cols = (size_t)weights->cols, size = vka_dtype_size(source->stored);
+
+    vka_convert(target, source->stored,
+                (const unsigned char *)weights->data + row * stride * vka_dtype_size(weights->dtype), weights->dtype,
+                cols);
+    memset((unsigned char *)target + cols * size, 0, (source->pad - cols) * size);
+}
+
+static vka_status check(const vka_context *context, uint32_t device, const vka_tensor *weights, vka_dtype stored,
+                        vka_error *error)
+{
+    if (device >= context->device_count) {
+        return vka_fail(error, VKA_ERR_ARGUMENT, "device is %u, the context has %u", device, context->device_count);
+    }
+    if (weights->data == NULL || vka_dtype_size(weights->dtype) == 0 || vka_dtype_size(stored) == 0) {
+        return vka_fail(error, VKA_ERR_ARGUMENT,
+                        "weights have %s and type %s, to be stored as %s: expected F32, F16 or "
+                        "BF16 data",
+                        weights->data == NULL ? "no data" : "data", vka_dtype_name(weights->dtype),
+                        vka_dtype_name(stored));
+    }
+    if (weights->rows == 0 || weights->cols == 0 || weights->rows > INT32_MAX || weights->cols > INT32_MAX ||
+        (weights->row_stride != 0 && weights->row_stride < weights->cols)) {
+        return vka_fail(
+            error, VKA_ERR_ARGUMENT,
+            "weights are [%llu, %llu] with row stride %llu: expected 1 to 2^31 - 1 of both, and a stride of "
+            "0 or at least a row",
+            (unsigned long long)weights->rows, (unsigned long long)weights->cols,
+            (unsigned long long)weights->row_stride);
+    }
+    return limits_check(gpu_device_caps(context->devices[device].gpu), device,
+                        (weights->cols + 7) / 8 * 8 * vka_dtype_size(stored), "a row of the matrix",
+                        "a row cannot be cut; use another device", error);
+}
+
+vka_status exec_matrix_create(vka_matrix **out, vka_context *context, uint32_t device, const vka_tensor *weights,
+                              vka_dtype stored, vka_error *error)
+{
+    matrix_source source = {weights, stored != VKA_DTYPE_DEFAULT ? stored : weights->dtype, 0};
+    vka_status status = check(context, device, weights, source.stored, error);
+    vka_matrix *matrix;
+
+    if (status != VKA_OK) {
+        return status;
+    }
+    matrix = vka_alloc(&context->allocator, 1, sizeof(*matrix));
+    if (matrix == NULL) {
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for a matrix");
+    }
+    source.pad = ((uint32_t)weights->cols + 7) / 8 * 8;
+    matrix->context = context;
+    matrix->device = device;
+    matrix->depth = (uint32_t)weights->cols;
+    status = matrix_create(&matrix->weights, context->devices[device].gpu, (uint32_t)weights->rows, source.pad,
+                           source.stored, "matrix panel", fill_row, &source, &context->allocator, error);
+    if (status != VKA_OK) {
+        vka_free(&context->allocator, matrix);
+        return status;
+    }
+    *out = matrix;
+    return VKA_OK;
+}
+
+void exec_matrix_destroy(vka_matrix **matrix)
+{
+    if (matrix == NULL || *matrix == NULL) {
+        return;
+    }
+    const vka_allocator *allocator = &(*matrix)->context->allocator;
+    matrix_destroy(&(*matrix)->weights, allocator);
+    vka_free(allocator, *matrix);
+    *matrix = NULL;
+}
