@@ -1,8 +1,8 @@
 # The libraries that hosts link, made from the object libraries of engine/, and what `cmake --install` lays down.
 #
 # vkattn_shared: hidden symbols, only VKA_API is exported. vkattn_static: one relocated object whose hidden symbols are
-# made local. A plain archive would put volk's function pointers (vkCreateInstance and so on) in the host's namespace,
-# where they collide with libvulkan's functions of the same names.
+# made local. A plain archive would put every internal name in the host's namespace, where a second version of this
+# library, or anything else of that name, collides with it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -86,7 +86,7 @@ vka_status gpu_pipeline_cache_open(gpu_device *device, gpu_module *module, size_
 /* Writes what is new to disk; failures are only logged. */
 void gpu_pipeline_cache_save(gpu_device *device, const gpu_module *module);
 
-/* ---- commands.c, submit.c ---- */
+/* ---- commands.c, record.c, submit.c ---- */
 
 enum {
     GPU_MAX_IN_FLIGHT = 4, /* recordings that may wait for the device */

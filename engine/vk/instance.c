@@ -52,16 +52,17 @@ static bool has_layer(const gpu_instance *instance, const char *name)
     return found;
 }
 
-static bool has_extension(const gpu_instance *instance, const char *name)
+/* `layer`: NULL for those of the loader and the drivers. */
+static bool has_extension(const gpu_instance *instance, const char *layer, const char *name)
 {
     VkExtensionProperties *extensions;
     uint32_t count = 0;
     bool found = false;
 
-    if (instance->fn.EnumerateInstanceExtensionProperties(NULL, &count, NULL) != VK_SUCCESS)
+    if (instance->fn.EnumerateInstanceExtensionProperties(layer, &count, NULL) != VK_SUCCESS)
         return false;
     extensions = vka_alloc(&instance->allocator, count, sizeof(*extensions));
-    if (!extensions || instance->fn.EnumerateInstanceExtensionProperties(NULL, &count, extensions) < VK_SUCCESS)
+    if (!extensions || instance->fn.EnumerateInstanceExtensionProperties(layer, &count, extensions) < VK_SUCCESS)
         count = 0;
     for (uint32_t i = 0; i < count && !found; i++)
         found = strcmp(extensions[i].extensionName, name) == 0;
@@ -105,7 +106,7 @@ static vka_status create_handle(gpu_instance *instance, bool validation, vka_err
         .apiVersion = GPU_API_VERSION,
     };
     const char *layers[] = {VALIDATION_LAYER};
-    const char *extensions[2];
+    const char *extensions[3];
     VkInstanceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
         .pApplicationInfo = &application,
@@ -114,7 +115,7 @@ static vka_status create_handle(gpu_instance *instance, bool validation, vka_err
     };
     VkResult result;
 
-    if (has_extension(instance, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
+    if (has_extension(instance, NULL, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
         info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
         extensions[info.enabledExtensionCount++] = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
     }
@@ -126,6 +127,8 @@ static vka_status create_handle(gpu_instance *instance, bool validation, vka_err
         info.enabledLayerCount = 1;
         info.pNext = &features;
         extensions[info.enabledExtensionCount++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+        if (has_extension(instance, VALIDATION_LAYER, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+            extensions[info.enabledExtensionCount++] = VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME;
     }
     result = instance->fn.CreateInstance(&info, NULL, &instance->handle);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER)

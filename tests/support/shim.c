@@ -286,6 +286,17 @@ void shim_hide_function(const char *name)
     shim.hidden_function = name;
 }
 
+void shim_set_memory_budget(uint64_t budget, uint64_t usage)
+{
+    shim.budget = budget;
+    shim.usage = usage;
+}
+
+void shim_set_pci_bus(uint32_t bus)
+{
+    shim.pci_bus = bus;
+}
+
 void shim_set_api_version(uint32_t version)
 {
     shim.api_version = version;

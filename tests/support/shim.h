@@ -33,6 +33,7 @@ bool shim_failed(void);
 /* ---- events, in the order of calls ---- */
 
 /* value[] by function; 0 where nothing is said:
+ *   vkCreateDevice            number of extensions
  *   vkAllocateMemory          bytes, memory type as the engine sees it
  *   vkCreateBuffer            bytes
  *   vkFlush/InvalidateMappedMemoryRanges  offset, bytes of the first range
@@ -69,6 +70,10 @@ void shim_hide_timeline_feature(bool hide);
 void shim_hide_all_devices(bool hide);
 /* The function is not found; static text, or NULL for none. */
 void shim_hide_function(const char *name);
+/* The device has VK_EXT_memory_budget and tells these numbers; 0, 0: as it is. */
+void shim_set_memory_budget(uint64_t budget, uint64_t usage);
+/* The device has VK_EXT_pci_bus_info and stands on this bus; 0: as it is. */
+void shim_set_pci_bus(uint32_t bus);
 void shim_set_api_version(uint32_t version);                     /* of devices; 0: their own */
 void shim_set_driver_id(uint32_t driver_id, uint32_t vendor_id); /* 0: their own */
 

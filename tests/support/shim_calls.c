@@ -248,6 +248,11 @@ static VKAPI_ATTR void VKAPI_CALL shim_GetPhysicalDeviceMemoryProperties2(VkPhys
         split_types(memory);
     for (uint32_t i = 0; i < memory->memoryTypeCount && shim.no_coherence; i++)
         memory->memoryTypes[i].propertyFlags &= ~(VkMemoryPropertyFlags)VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    for (VkBaseOutStructure *part = out->pNext; part && shim.budget; part = part->pNext)
+        if (part->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) {
+            ((VkPhysicalDeviceMemoryBudgetPropertiesEXT *)part)->heapBudget[0] = shim.budget;
+            ((VkPhysicalDeviceMemoryBudgetPropertiesEXT *)part)->heapUsage[0] = shim.usage;
+        }
 }
 
 static VKAPI_ATTR void VKAPI_CALL shim_GetPhysicalDeviceFeatures2(VkPhysicalDevice p, VkPhysicalDeviceFeatures2 *out)
@@ -280,9 +285,12 @@ static VKAPI_ATTR void VKAPI_CALL shim_GetPhysicalDeviceProperties2(VkPhysicalDe
     shim_enter("vkGetPhysicalDeviceProperties2", NULL, VALUES(0), NULL);
     shim.instance.GetPhysicalDeviceProperties2(p, out);
     disguise(&out->properties);
-    for (VkBaseOutStructure *part = out->pNext; part && shim.driver_id; part = part->pNext)
-        if (part->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES)
+    for (VkBaseOutStructure *part = out->pNext; part; part = part->pNext) {
+        if (part->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES && shim.driver_id)
             ((VkPhysicalDeviceDriverProperties *)part)->driverID = (VkDriverId)shim.driver_id;
+        if (part->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT && shim.pci_bus)
+            ((VkPhysicalDevicePCIBusInfoPropertiesEXT *)part)->pciBus = shim.pci_bus;
+    }
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL shim_EnumeratePhysicalDevices(VkInstance instance, uint32_t *count,
@@ -331,6 +339,17 @@ static VKAPI_ATTR VkResult VKAPI_CALL shim_EnumerateInstanceExtensionProperties(
     return result;
 }
 
+/* Extensions of the disguise, which the driver does not have; NULL when it is not wanted. */
+enum { DISGUISES = 2 };
+
+static const char *disguise_extension(uint32_t i)
+{
+    if (i == 0)
+        return shim.budget ? VK_EXT_MEMORY_BUDGET_EXTENSION_NAME : NULL;
+    return shim.pci_bus ? VK_EXT_PCI_BUS_INFO_EXTENSION_NAME : NULL;
+}
+
+/* As with a driver, the caller asks twice: for the number, then with room for that many. */
 static VKAPI_ATTR VkResult VKAPI_CALL shim_EnumerateDeviceExtensionProperties(VkPhysicalDevice p, const char *layer,
                                                                               uint32_t *count,
                                                                               VkExtensionProperties *out)
@@ -342,18 +361,46 @@ static VKAPI_ATTR VkResult VKAPI_CALL shim_EnumerateDeviceExtensionProperties(Vk
     result = shim.instance.EnumerateDeviceExtensionProperties(p, layer, count, out);
     for (uint32_t i = 0; out && i < *count; i++)
         hide(out[i].extensionName);
+    for (uint32_t i = 0; i < DISGUISES; i++) {
+        if (!disguise_extension(i))
+            continue;
+        if (out)
+            strcpy(out[*count].extensionName, disguise_extension(i));
+        ++*count;
+    }
     return result;
+}
+
+/* Takes the disguise's extensions out again. */
+static uint32_t real_extensions(const VkDeviceCreateInfo *info, const char **out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < info->enabledExtensionCount; i++) {
+        const char *name = info->ppEnabledExtensionNames[i];
+        bool invented = false;
+
+        for (uint32_t j = 0; j < DISGUISES; j++)
+            invented |= disguise_extension(j) && strcmp(disguise_extension(j), name) == 0;
+        if (!invented)
+            out[count++] = name;
+    }
+    return count;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL shim_CreateDevice(VkPhysicalDevice p, const VkDeviceCreateInfo *info,
                                                         const VkAllocationCallbacks *a, VkDevice *out)
 {
     VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    VkDeviceCreateInfo real = *info;
+    const char *extensions[8];
     VkResult result;
 
     if (!shim_enter("vkCreateDevice", NULL, VALUES(info->enabledExtensionCount), &result))
         return result;
-    result = shim.instance.CreateDevice(p, info, a, out);
+    real.enabledExtensionCount = real_extensions(info, extensions);
+    real.ppEnabledExtensionNames = extensions;
+    result = shim.instance.CreateDevice(p, &real, a, out);
     if (result != VK_SUCCESS)
         return result;
     shim_created();

@@ -39,7 +39,8 @@ typedef struct shim_state {
 
     bool split_memory, no_coherence, no_timeline, no_devices;
     const char *hidden_extension, *hidden_function;
-    uint32_t api_version, driver_id, vendor_id;
+    uint32_t api_version, driver_id, vendor_id, pci_bus;
+    uint64_t budget, usage;
 } shim_state;
 
 extern shim_state shim;

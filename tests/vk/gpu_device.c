@@ -192,6 +192,7 @@ static void wrong_arguments(void **state)
     (void)state;
     assert_int_equal(vka_device_list(&params, NULL, 0, NULL, &error), VKA_ERR_ARGUMENT);
     assert_int_equal(vka_device_list(&params, NULL, 1, &(uint32_t){0}, &error), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_device_list(&(vka_context_params){0}, NULL, 0, &(uint32_t){0}, &error), VKA_ERR_ARGUMENT);
     check_ok(gpu_instance_create(&instance, &params, err));
     assert_null(gpu_instance_info(instance, 99));
     assert_int_equal(gpu_device_open(&device, instance, &(gpu_device_params){.physical = 99}, &error),
@@ -227,11 +228,45 @@ static void quirk(void **state)
     rig_close(&r);
 }
 
+/* Neither software device has these two extensions, so the shim invents them. */
+static void optional_extensions(void **state)
+{
+    const uint64_t budget = 1 << 30;
+    gpu_buffer *buffer = NULL;
+    vka_memory_use use;
+    rig r;
+
+    (void)state;
+    rig_open(&r, NULL);
+    assert_false(gpu_device_caps(r.device)->bits & VKA_CAP_BIT(VKA_CAP_MEMORY_BUDGET));
+    assert_int_equal(gpu_device_info(r.device)->has_pci, 0);
+    check_ok(gpu_buffer_create(&buffer, r.device, 4096, GPU_MEMORY_DEVICE, "buffer", err));
+    gpu_device_memory(r.device, &use); /* heaps less our own blocks */
+    assert_true(use.available_bytes < gpu_device_info(r.device)->memory_bytes);
+    gpu_buffer_destroy(&buffer);
+    rig_close(&r);
+    shim_reset();
+    shim_set_memory_budget(budget, 1000);
+    shim_set_pci_bus(7);
+    rig_open(&r, NULL);
+    assert_true(gpu_device_caps(r.device)->bits & VKA_CAP_BIT(VKA_CAP_MEMORY_BUDGET));
+    assert_int_equal(shim_event(shim_find("vkCreateDevice", -1, 0))->value[0], 1); /* enabled */
+    assert_true(gpu_device_info(r.device)->has_pci);
+    assert_int_equal(gpu_device_info(r.device)->pci_bus, 7);
+    gpu_device_memory(r.device, &use);
+    assert_true(use.available_bytes == budget - 1000);
+    shim_set_memory_budget(budget, budget + 1); /* more in use than wise */
+    gpu_device_memory(r.device, &use);
+    assert_true(use.available_bytes == 0);
+    rig_close(&r);
+}
+
 const struct CMUnitTest device_tests[] = {
-    cmocka_unit_test(opens_and_closes),  cmocka_unit_test(facts),
-    cmocka_unit_test(same_device_twice), cmocka_unit_test(two_instances_at_once),
-    cmocka_unit_test(system_loader),     cmocka_unit_test(no_vulkan),
-    cmocka_unit_test(missing_parts),     cmocka_unit_test(unusable_devices),
-    cmocka_unit_test(wrong_arguments),   cmocka_unit_test(quirk),
+    cmocka_unit_test(opens_and_closes),    cmocka_unit_test(facts),
+    cmocka_unit_test(same_device_twice),   cmocka_unit_test(two_instances_at_once),
+    cmocka_unit_test(system_loader),       cmocka_unit_test(no_vulkan),
+    cmocka_unit_test(missing_parts),       cmocka_unit_test(unusable_devices),
+    cmocka_unit_test(wrong_arguments),     cmocka_unit_test(quirk),
+    cmocka_unit_test(optional_extensions),
 };
 const size_t device_test_count = sizeof(device_tests) / sizeof(device_tests[0]);
