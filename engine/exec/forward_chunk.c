@@ -31,10 +31,10 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
     } wanted[] = {
         {EXEC_SCRATCH_CALL,
          call_device_bytes(device->device, &call->planner.devices[device->index].heads, call->planner.shared_words)},
-        {EXEC_SCRATCH_HIDDEN, row * layer->hidden_pad},
+        {EXEC_SCRATCH_HIDDEN, row * layer->hidden_stride},
         {EXEC_SCRATCH_QKV, row * layer_qkv_columns(layer, shard)},
         {EXEC_SCRATCH_Q, row * shard->q_heads * layer->qk_pad},
-        {EXEC_SCRATCH_ATTENTION, row * shard->q_heads * layer->v_pad},
+        {EXEC_SCRATCH_ATTENTION, row * layer_attention_stride(layer, shard)},
         {EXEC_SCRATCH_SPLIT, device->device->plan.slots * shard->q_heads * (layer->v_pad + 8) * sizeof(float)},
         {EXEC_SCRATCH_PARTIAL, row * layer->hidden_pad * layer_partials(layer, shard)},
     };
@@ -52,7 +52,7 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
 static vka_status upload_host(const forward_call *call, const forward_chunk *chunk, forward_device *device,
                               recorder *rec, vka_error *error)
 {
-    const row_range rows = {chunk->begin.total, chunk->rows, call->layer->hidden_pad};
+    const row_range rows = {chunk->begin.total, chunk->rows, call->layer->hidden_stride};
     staged_tensor *tensor = &device->device->scratch[EXEC_SCRATCH_HIDDEN][chunk->slot];
 
     return rows_upload(tensor, rec, &call->params->input, rows, error);
@@ -62,7 +62,7 @@ static vka_status upload_device(const forward_call *call, const forward_chunk *c
                                 recorder *rec, vka_error *error)
 {
     uint32_t hidden = call->layer->desc.hidden_size;
-    pack_push push = rows_pack(chunk->rows, hidden, hidden, call->layer->hidden_pad, call->layer->hidden_pad);
+    pack_push push = rows_pack(chunk->rows, hidden, hidden, call->layer->hidden_pad, call->layer->hidden_stride);
 
     push.src_offset = chunk->begin.total * hidden;
 
@@ -94,7 +94,7 @@ static vka_status record_qkv(forward_call *call, const forward_chunk *chunk, for
     const vka_layer *layer = call->layer;
     uint32_t columns = layer_qkv_columns(layer, &device->shard->shard);
     const projection_step step = {.x = scratch(device, chunk, EXEC_SCRATCH_HIDDEN),
-                                  .x_stride = layer->hidden_pad,
+                                  .x_stride = layer->hidden_stride,
                                   .weights = &device->shard->qkv,
                                   .depth = layer->hidden_pad,
                                   .y = scratch(device, chunk, EXEC_SCRATCH_QKV),
@@ -231,7 +231,7 @@ static vka_status record_attention(forward_call *call, const forward_chunk *chun
 
     step->push = (attention_push){.heads = shard->q_heads,
                                   .q_stride = shard->q_heads * layer->qk_pad,
-                                  .out_stride = shard->q_heads * layer->v_pad,
+                                  .out_stride = layer_attention_stride(layer, shard),
                                   .lse_offset = VKA_NO_OFFSET,
                                   .page_size = call->cache->pool.page_size,
                                   .page_stride = cache->page_elements,
@@ -263,7 +263,7 @@ static vka_status record_output(forward_call *call, const forward_chunk *chunk, 
         uint32_t begin = layer->reproducible ? shard->rank_q_begin[p] * layer->v_pad : 0;
         const projection_step step = {.x = scratch(device, chunk, EXEC_SCRATCH_ATTENTION),
                                       .x_column = begin,
-                                      .x_stride = width,
+                                      .x_stride = layer_attention_stride(layer, shard),
                                       .weights = weights,
                                       .w_column = begin,
                                       .depth = layer->reproducible ? shard->rank_q_count[p] * layer->v_pad : width,

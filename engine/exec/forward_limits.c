@@ -1,5 +1,6 @@
 /* See forward.h. */
 #include "exec/forward.h"
+#include "exec/rows.h"
 
 /* Rows of a chunk at most: keeps scratch memory within some hundred MiB for large layers. */
 #define MAX_CHUNK_ROWS 2048u
@@ -30,7 +31,9 @@ static uint64_t widest_row(const forward_call *call, width w)
 {
     const vka_layer *layer = call->layer;
     uint64_t qkv = (uint64_t)w.q_heads * layer->qk_pad + (uint64_t)w.kv_heads * (layer->qk_pad + layer->v_pad);
-    uint64_t widest = largest(qkv, (uint64_t)w.q_heads * layer->v_pad);
+    uint64_t widest = largest(qkv, rows_stride(w.q_heads * layer->v_pad));
+
+    widest = largest(widest, layer->hidden_stride);
 
     widest = largest(widest, (uint64_t)layer->hidden_pad * w.partials);
     return largest(widest, 2ull * call_record_words(&layer->desc)) * sizeof(float);

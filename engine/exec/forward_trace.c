@@ -63,10 +63,12 @@ static vka_status read_stages(const forward_call *call, const forward_chunk *chu
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
     uint32_t dim = layer->desc.head_dim, v_dim = layer->desc.v_head_dim, partials = layer_partials(layer, shard);
-    const column_run hidden = {1, layer->desc.hidden_size, layer->hidden_pad};
+    const column_run hidden = {1, layer->desc.hidden_size, layer->hidden_stride};
+    const column_run partial = {1, layer->desc.hidden_size, layer->hidden_pad};
     const column_run q = {shard->q_heads, dim, layer->qk_pad}, k = {shard->kv_heads, dim, layer->qk_pad};
     const column_run v = {shard->kv_heads, v_dim, layer->v_pad}, o = {shard->q_heads, v_dim, layer->v_pad};
-    const column_run qkv[3] = {q, k, v};
+    const column_run tail = {1, 0, layer_attention_stride(layer, shard) - shard->q_heads * layer->v_pad};
+    const column_run qkv[3] = {q, k, v}, attention[2] = {o, tail};
     const struct {
         exec_scratch which;
         uint32_t slot;
@@ -78,8 +80,8 @@ static vka_status read_stages(const forward_call *call, const forward_chunk *chu
         {EXEC_SCRATCH_HIDDEN, chunk->slot, chunk->rows, &hidden, 1, &copy->hidden},
         {EXEC_SCRATCH_QKV, 0, chunk->rows, qkv, 3, &copy->qkv},
         {EXEC_SCRATCH_Q, 0, chunk->rows, &q, 1, &copy->q},
-        {EXEC_SCRATCH_ATTENTION, 0, chunk->rows, &o, 1, &copy->attention},
-        {EXEC_SCRATCH_PARTIAL, chunk->slot, chunk->rows * partials, &hidden, 1, &copy->partial},
+        {EXEC_SCRATCH_ATTENTION, 0, chunk->rows, attention, 2, &copy->attention},
+        {EXEC_SCRATCH_PARTIAL, chunk->slot, chunk->rows * partials, &partial, 1, &copy->partial},
     };
     vka_status status = VKA_OK;
 

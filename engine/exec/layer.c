@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "exec/limits.h"
+#include "exec/rows.h"
 #include "exec/shard_weights.h"
 
 uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard)
@@ -22,6 +23,11 @@ uint32_t layer_v_column(const vka_layer *layer, const vka_shard *shard)
 uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard)
 {
     return layer_v_column(layer, shard) + shard->kv_heads * layer->v_pad;
+}
+
+uint32_t layer_attention_stride(const vka_layer *layer, const vka_shard *shard)
+{
+    return rows_stride(shard->q_heads * layer->v_pad);
 }
 
 uint32_t layer_partials(const vka_layer *layer, const vka_shard *shard)
@@ -121,6 +127,7 @@ vka_status exec_layer_create(vka_layer **out, vka_context *context, const vka_la
     layer->reproducible = params->reproducible != 0;
     layer->weight_dtype = params->weight_dtype != VKA_DTYPE_DEFAULT ? params->weight_dtype : params->weights->q.dtype;
     layer->hidden_pad = vka_pad8(desc.hidden_size);
+    layer->hidden_stride = rows_stride(layer->hidden_pad);
     layer->qk_pad = vka_pad8(desc.head_dim);
     layer->v_pad = vka_pad8(desc.v_head_dim);
     layer->has_bias = params->weights->q_bias.data != NULL || params->weights->k_bias.data != NULL ||

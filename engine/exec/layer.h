@@ -24,6 +24,7 @@ struct vka_layer {
     bool reproducible;
     vka_dtype weight_dtype;
     uint32_t hidden_pad, qk_pad, v_pad;
+    uint32_t hidden_stride; /* floats between rows of hidden states on a device */
     bool has_bias;
     float *output_bias; /* [hidden], or NULL; added once, after the sum */
     layer_device *devices;
@@ -34,6 +35,8 @@ struct vka_layer {
 uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_v_column(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard);
+/* Floats between rows of attention outputs on the device. */
+uint32_t layer_attention_stride(const vka_layer *layer, const vka_shard *shard);
 /* Partial sums that a device hands over: one, or one per rank when reproducible; 0 for an idle device. */
 uint32_t layer_partials(const vka_layer *layer, const vka_shard *shard);
 

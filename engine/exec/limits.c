@@ -38,11 +38,11 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
         {layer->hidden_pad * weight, "a row of the QKV weights", too_wide},
         {v_columns * weight, "a row of the output projection weights", fewer_heads},
         {(columns + 2ull * layer->qk_pad) * 4, "the biases and norm weights", fewer_heads},
-        {layer->hidden_pad * 4ull, "a row of hidden states", too_wide},
+        {layer->hidden_stride * 4ull, "a row of hidden states", too_wide},
         {layer->hidden_pad * 4ull * layer_partials(layer, shard), "a row of the partial sums", too_wide},
         {columns * 4, "a row of the QKV projection", fewer_heads},
         {q_columns * 4, "a row of queries", fewer_heads},
-        {v_columns * 4, "a row of attention outputs", fewer_heads},
+        {layer_attention_stride(layer, shard) * 4ull, "a row of attention outputs", fewer_heads},
     };
 
     for (size_t i = 0; shard->ranks > 0 && i < sizeof(pieces) / sizeof(pieces[0]); i++) {

@@ -17,7 +17,7 @@ typedef struct projection_call {
     vka_context *context;
     exec_device *device;
     const vka_matrix *matrix;
-    uint32_t cols, y_pad, x_pad;
+    uint32_t cols, y_pad, x_stride;
     uint32_t repeat;
     pipeline_set set;
     uint32_t first_row, rows; /* of the piece at hand */
@@ -95,7 +95,7 @@ static vka_status resolve(projection_call *call, vka_error *error)
     call->matrix = p->weights;
     call->device = &call->context->devices[p->weights->device];
     call->cols = p->weights->weights.rows;
-    call->x_pad = p->weights->weights.depth;
+    call->x_stride = rows_stride(p->weights->weights.depth);
     call->y_pad = vka_pad8(call->cols);
     call->repeat = p->repeat != 0 ? p->repeat : 1;
     return check_operands(call, error);
@@ -107,7 +107,7 @@ static vka_status prepare(projection_call *call, vka_error *error)
                                   .weight_dtype = call->matrix->weights.dtype,
                                   .pack_dtype = VKA_F32};
     const vka_caps *caps = gpu_device_caps(call->device->gpu);
-    uint64_t row_bytes = (call->x_pad > call->y_pad ? call->x_pad : call->y_pad) * sizeof(float);
+    uint64_t row_bytes = (call->x_stride > call->y_pad ? call->x_stride : call->y_pad) * sizeof(float);
     vka_status status = limits_check(caps, call->matrix->device, row_bytes, "a row of x or y",
                                      "a row cannot be cut; use another device", error);
 
@@ -120,14 +120,14 @@ static vka_status prepare(projection_call *call, vka_error *error)
     if (status != VKA_OK) {
         return status;
     }
-    double most = exec_submit_flops(call->context, call->device) / (2.0 * call->cols * call->x_pad);
+    double most = exec_submit_flops(call->context, call->device) / (2.0 * call->cols * call->matrix->weights.depth);
     uint64_t fit = vka_caps_max_tensor(caps) / row_bytes;
     most = most < (double)fit ? most : (double)fit;
     uint32_t limit = most < 1 ? 1 : most > INT32_MAX ? INT32_MAX : (uint32_t)most;
     uint32_t pieces = (call->params->rows - 1) / limit + 1;
     call->rows = (call->params->rows - 1) / pieces + 1;
     status = exec_scratch_reserve(call->device, EXEC_SCRATCH_HIDDEN, 0,
-                                  (uint64_t)call->rows * call->x_pad * sizeof(float), error);
+                                  (uint64_t)call->rows * call->x_stride * sizeof(float), error);
     return status == VKA_OK ? exec_scratch_reserve(call->device, EXEC_SCRATCH_PARTIAL, 0,
                                                    (uint64_t)call->rows * call->y_pad * sizeof(float), error)
                             : status;
@@ -140,9 +140,9 @@ static vka_status record_load(projection_call *call, recorder *rec, vka_error *e
     uint32_t depth = call->matrix->depth;
 
     if (p->x.data != NULL) {
-        return rows_upload(x, rec, &p->x, (row_range){call->first_row, call->rows, call->x_pad}, error);
+        return rows_upload(x, rec, &p->x, (row_range){call->first_row, call->rows, call->x_stride}, error);
     }
-    pack_push push = rows_pack(call->rows, depth, depth, call->x_pad, call->x_pad);
+    pack_push push = rows_pack(call->rows, depth, depth, call->matrix->weights.depth, call->x_stride);
     push.src_offset = (uint32_t)(p->x_offset / sizeof(float)) + call->first_row * depth;
     return step_pack(rec, &call->set, &push, p->x_buffer->gpu, x->buffer, HAZARD_WHOLE, error);
 }
@@ -150,9 +150,9 @@ static vka_status record_load(projection_call *call, recorder *rec, vka_error *e
 static vka_status record_runs(projection_call *call, recorder *rec, vka_error *error)
 {
     const projection_step step = {.x = call->device->scratch[EXEC_SCRATCH_HIDDEN][0].buffer,
-                                  .x_stride = call->x_pad,
+                                  .x_stride = call->x_stride,
                                   .weights = &call->matrix->weights,
-                                  .depth = call->x_pad,
+                                  .depth = call->matrix->weights.depth,
                                   .y = call->device->scratch[EXEC_SCRATCH_PARTIAL][0].buffer,
                                   .y_stride = call->y_pad,
                                   .y_part = 1,

@@ -13,6 +13,13 @@ typedef struct row_range {
     uint32_t pad;
 } row_range;
 
+/* Floats from one row to the next in a tensor that GEMM reads: an odd number of cache lines of 64 bytes. Several rows
+ * are read side by side; at a power of two apart they would fall into the same few cache sets. */
+static inline uint32_t rows_stride(uint32_t columns)
+{
+    return ((columns + 15u) / 16u | 1u) * 16u;
+}
+
 /* Converts rows of `input` to F32, with zeros up to `pad`, and records their way to *tensor (STAGED_WRITE). */
 vka_status rows_upload(staged_tensor *tensor, recorder *rec, const vka_tensor *input, row_range rows, vka_error *error);
 
