@@ -47,7 +47,7 @@ set_target_properties(vkattn_shared PROPERTIES
                       LINKER_LANGUAGE C
                       VERSION ${PROJECT_VERSION}
                       SOVERSION ${VKA_SOVERSION})
-if(NOT VKA_SANITIZE)
+if(NOT VKA_SANITIZE AND NOT VKA_FUZZ)
   # Sanitizer runtimes may live in the executable only.
   target_link_options(vkattn_shared PRIVATE -Wl,--no-undefined)
 endif()
