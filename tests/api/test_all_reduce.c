@@ -11,6 +11,7 @@
 
 #include "support/devices.h"
 #include "support/require.h"
+#include "support/validation.h"
 #include "verify/verify.h"
 #include "vkattn/exchange.h"
 #include "vkattn/model.h"
@@ -29,6 +30,7 @@ static vka_context *open_context(const char *pretend)
     support_find_devices(&found);
     vka_context_params params = {
         .struct_size = sizeof(params), .devices = found.grammar, .pretend = pretend, .no_pipeline_cache = 1};
+    support_validate(&params);
     require(vka_context_create(&opened, &params, &error) == VKA_OK, "%s", error.message);
     devices = vka_context_device_count(opened);
     return opened;

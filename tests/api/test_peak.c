@@ -9,6 +9,7 @@
 
 #include "support/devices.h"
 #include "support/require.h"
+#include "support/validation.h"
 #include "vkattn/peak.h"
 
 static vka_context *open_context(const char *pretend)
@@ -20,6 +21,7 @@ static vka_context *open_context(const char *pretend)
     support_find_devices(&devices);
     vka_context_params params = {
         .struct_size = sizeof(params), .devices = devices.grammar, .pretend = pretend, .no_pipeline_cache = 1};
+    support_validate(&params);
     require(vka_context_create(&context, &params, &error) == VKA_OK, "%s", error.message);
     return context;
 }

@@ -13,6 +13,7 @@
 #include "base/half.h"
 #include "support/devices.h"
 #include "support/require.h"
+#include "support/validation.h"
 #include "verify/verify.h"
 #include "vkattn/model.h"
 #include "vkattn/projection.h"
@@ -47,6 +48,7 @@ static vka_context *open_context(const char *pretend, uint32_t budget_ms)
                                  .pretend = pretend,
                                  .submit_budget_ms = budget_ms,
                                  .no_pipeline_cache = 1};
+    support_validate(&params);
     require(vka_context_create(&opened, &params, &error) == VKA_OK, "%s", error.message);
     return opened;
 }

@@ -6,6 +6,7 @@
 #include "base/half.h"
 #include "support/devices.h"
 #include "support/require.h"
+#include "support/validation.h"
 
 #define check(call) require((call) == VKA_OK, "%s: %s", error.where, error.message)
 
@@ -16,6 +17,7 @@ void rig_open(test_rig *out, const char *pretend)
     vka_context_params params = {.struct_size = sizeof params};
     support_find_devices(&devices);
     gpu_device_params device = {.physical = devices.index[0], .pretend = pretend};
+    support_validate(&params);
     check(gpu_instance_create(&out->instance, &params, &error));
     check(gpu_device_open(&out->device, out->instance, &device, &error));
 }
