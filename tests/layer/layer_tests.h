@@ -1,0 +1,13 @@
+/* The groups of the layer test programs. Each returns the number of tests that failed. */
+#ifndef VKA_TESTS_LAYER_TESTS_H
+#define VKA_TESTS_LAYER_TESTS_H
+
+int run_attention_tests(void);
+int run_buffers_tests(void);
+int run_misuse_tests(void);
+int run_mutants_tests(void);
+int run_reproducible_tests(void);
+int run_sequences_tests(void);
+int run_stages_tests(void);
+
+#endif

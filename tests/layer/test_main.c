@@ -1,0 +1,19 @@
+/* Runs every group, also after one failed. */
+#include "layer/layer_tests.h"
+
+#include "layer/harness.h"
+
+int main(void)
+{
+    int failed = 0;
+
+    failed += run_stages_tests();
+    failed += run_mutants_tests();
+    failed += run_sequences_tests();
+    failed += run_buffers_tests();
+    failed += run_attention_tests();
+    failed += run_reproducible_tests();
+    failed += run_misuse_tests();
+    failed += harness_close();
+    return failed != 0;
+}
