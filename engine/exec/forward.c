@@ -101,7 +101,9 @@ static vka_status prepare_devices(forward_call *call, vka_error *error)
         device->device = &call->context->devices[d];
         device->shard = &call->layer->devices[d];
         device->index = d;
-        status = pipelines_get(call->context, device->device, &shape, &device->set, error);
+        if (!forward_idle(device)) {
+            status = pipelines_get(call->context, device->device, &shape, &device->set, error);
+        }
     }
     vka_status waited = exec_wait_all(call->context, status == VKA_OK ? error : NULL);
     timing_first(&call->timing, since);
@@ -302,7 +304,9 @@ vka_status exec_prewarm(vka_layer *layer, const vka_cache *cache, vka_error *err
     vka_status status = VKA_OK;
 
     for (uint32_t d = 0; status == VKA_OK && d < layer->context->device_count; d++) {
-        status = pipelines_get(layer->context, &layer->context->devices[d], &shape, &set, error);
+        if (layer->devices[d].shard.ranks > 0) {
+            status = pipelines_get(layer->context, &layer->context->devices[d], &shape, &set, error);
+        }
     }
     vka_status waited = exec_wait_all(layer->context, status == VKA_OK ? error : NULL);
     return status == VKA_OK ? waited : status;

@@ -97,6 +97,7 @@ bool shim_enter(const char *name, const void *handle, const uint64_t value[4], V
     record(name, shim_lookup(handle)->device, value);
     if (shim.fail_countdown > 0 && strcmp(shim.fail_name, name) == 0 && --shim.fail_countdown == 0) {
         fails = true;
+        shim.fail_countdown += shim.fail_always;
         shim.failed = true;
         *result = shim.fail_result;
     }
@@ -126,7 +127,14 @@ void shim_fail_at(const char *name, uint32_t n, int32_t vk_result)
     shim.fail_name = name;
     shim.fail_countdown = n;
     shim.fail_result = (VkResult)vk_result;
+    shim.fail_always = false;
     shim.failed = false;
+}
+
+void shim_fail_from(const char *name, uint32_t n, int32_t vk_result)
+{
+    shim_fail_at(name, n, vk_result);
+    shim.fail_always = true;
 }
 
 bool shim_failed(void)
@@ -264,6 +272,11 @@ void shim_hide_host_visible_device_memory(bool hide)
 void shim_hide_coherence(bool hide)
 {
     shim.no_coherence = hide;
+}
+
+void shim_poison_memory(bool poison)
+{
+    shim.poison = poison;
 }
 
 void shim_hide_extension(const char *name)

@@ -27,7 +27,9 @@ uint32_t shim_live(void);              /* Vulkan objects and allocations that we
 /* The n-th call of `name` from now (1: the next) does not reach the driver and returns `vk_result`. One plan at a time;
  * n = 0 cancels it. Only for functions that return a VkResult. */
 void shim_fail_at(const char *name, uint32_t n, int32_t vk_result);
-/* True when the planned failure was given. */
+/* The same for the n-th call and all that follow it, until cancelled. */
+void shim_fail_from(const char *name, uint32_t n, int32_t vk_result);
+/* True when a planned failure was given. */
 bool shim_failed(void);
 
 /* ---- events, in the order of calls ---- */
@@ -64,6 +66,8 @@ void shim_mark(const char *name, int device, uint64_t value);
 void shim_hide_host_visible_device_memory(bool hide);
 /* Host-visible memory is not coherent: flush and invalidate are called for. */
 void shim_hide_coherence(bool hide);
+/* Device memory begins as NaN: every byte of an allocation is 0xff. The real memory must be host-visible. */
+void shim_poison_memory(bool poison);
 /* `name` (static text, or NULL for none) is missing among the instance's and devices' extensions and layers. */
 void shim_hide_extension(const char *name);
 void shim_hide_timeline_feature(bool hide);

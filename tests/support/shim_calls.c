@@ -172,6 +172,17 @@ static VKAPI_ATTR VkResult VKAPI_CALL shim_QueueSubmit(VkQueue queue, uint32_t c
                : result;
 }
 
+static void poison_memory(VkDevice d, VkDeviceMemory memory, VkDeviceSize bytes)
+{
+    PFN_vkUnmapMemory unmap = (PFN_vkUnmapMemory)shim.instance.GetDeviceProcAddr(d, "vkUnmapMemory");
+    void *mapped;
+
+    if (shim.device.MapMemory(d, memory, 0, bytes, 0, &mapped) == VK_SUCCESS) {
+        memset(mapped, 0xff, bytes);
+        unmap(d, memory);
+    }
+}
+
 /* Memory types of the disguise: the real ones, then a copy of each for the host. */
 static VKAPI_ATTR VkResult VKAPI_CALL shim_AllocateMemory(VkDevice d, const VkMemoryAllocateInfo *info,
                                                           const VkAllocationCallbacks *a, VkDeviceMemory *out)
@@ -190,6 +201,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL shim_AllocateMemory(VkDevice d, const VkMe
     shim_created();
     if (shim.split_memory && info->memoryTypeIndex < types)
         shim_forbid_map(*out);
+    if (shim.poison)
+        poison_memory(d, *out, info->allocationSize);
     return result;
 }
 

@@ -26,6 +26,7 @@ typedef struct shim_state {
     const char *fail_name;
     uint32_t fail_countdown;
     VkResult fail_result;
+    bool fail_always; /* once the countdown is over */
     bool failed;
 
     shim_record *events;
@@ -37,7 +38,7 @@ typedef struct shim_state {
     VkDeviceMemory device_only[SHIM_MEMORIES]; /* allocations that must not be mapped */
     uint32_t device_only_count;
 
-    bool split_memory, no_coherence, no_timeline, no_devices;
+    bool split_memory, no_coherence, poison, no_timeline, no_devices;
     const char *hidden_extension, *hidden_function;
     uint32_t api_version, driver_id, vendor_id, pci_bus;
     uint64_t budget, usage;

@@ -1,0 +1,125 @@
+/* What a call costs: several ranks on one device no more than one, and an idle device nothing. */
+#include "layer/calls_tests.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer/calls.h"
+
+static const layer_case setup = {
+    .name = "cost",
+    .desc = {.hidden_size = 200, .heads = 8, .kv_heads = 2, .head_dim = 8},
+    .tp = 1,
+    .place = "0",
+    .pages = 100,
+};
+
+/* ---- ranks of one device ---- */
+
+enum { MOST_DISPATCHES = 200 };
+
+typedef struct account {
+    uint64_t groups[MOST_DISPATCHES][3];
+    uint32_t dispatches;
+    uint64_t device_bytes, host_bytes, cache_bytes;
+} account;
+
+static void note_dispatches(account *out, uint32_t from)
+{
+    for (uint32_t i = shim_find("vkCmdDispatch", -1, from); i != UINT32_MAX;
+         i = shim_find("vkCmdDispatch", -1, i + 1)) {
+        assert_int_equal(shim_event(i)->device, 0);
+        assert_true(out->dispatches < MOST_DISPATCHES);
+        memcpy(out->groups[out->dispatches++], shim_event(i)->value, sizeof(out->groups[0]));
+    }
+}
+
+static void measure(uint32_t tp, account *out)
+{
+    vka_context_params params = calls_params();
+    vka_context *context = calls_context(&params);
+    vka_memory_use use;
+    layer_case one = setup;
+    char place[16];
+    layer_rig rig;
+
+    snprintf(place, sizeof(place), "0*%u", tp);
+    one.tp = tp;
+    one.place = place;
+    rig_open(&rig, context, &one);
+    assert_int_equal(vka_context_memory(context, 0, &use, NULL), VKA_OK);
+    out->device_bytes = use.device_bytes;
+    out->host_bytes = use.host_bytes;
+    out->cache_bytes = vka_cache_device_bytes(rig.cache, 0);
+    uint32_t a = rig_sequence(&rig);
+    assert_int_equal(vka_forward_prewarm(rig.layer, rig.cache, NULL), VKA_OK);
+    uint32_t from = shim_event_count();
+    rig_run(&rig, a, 600, NULL);
+    rig_run(&rig, a, 1, NULL);
+    rig_run(&rig, a, 3, NULL);
+    note_dispatches(out, from);
+    rig_close(&rig);
+    calls_close(&context);
+}
+
+/* 8 ranks, and each KV head for 4 of them: the same dispatches, the same bytes. */
+static void ranks_of_one_device_cost_nothing(void **state)
+{
+    account *one = calloc(1, sizeof(*one)), *eight = calloc(1, sizeof(*eight));
+
+    (void)state;
+    measure(1, one);
+    measure(8, eight);
+    assert_true(one->dispatches > 15);
+    assert_int_equal(one->dispatches, eight->dispatches);
+    assert_memory_equal(one->groups, eight->groups, sizeof(one->groups));
+    assert_int_equal(one->device_bytes, eight->device_bytes);
+    assert_int_equal(one->host_bytes, eight->host_bytes);
+    assert_int_equal(one->cache_bytes, eight->cache_bytes);
+    assert_int_equal(one->cache_bytes, 100 * 16 * 2 * 16 * sizeof(float));
+    free(one);
+    free(eight);
+}
+
+/* ---- an idle device ---- */
+
+static uint32_t count_on(int device, const char *name)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = shim_find(name, device, 0); i != UINT32_MAX; i = shim_find(name, device, i + 1))
+        count++;
+    return count;
+}
+
+static void an_idle_device_does_nothing(void **state)
+{
+    vka_context_params params = calls_params();
+    vka_context *context = calls_context(&params);
+    layer_rig rig;
+
+    (void)state;
+    rig_open(&rig, context, &setup);
+    assert_int_equal(vka_forward_prewarm(rig.layer, rig.cache, NULL), VKA_OK);
+    rig_extend(&rig, rig_sequence(&rig), 9, NULL);
+    assert_true(count_on(0, "vkQueueSubmit") > 0);
+    for (int device = 1; device < HARNESS_DEVICES; device++) {
+        assert_int_equal(count_on(device, "vkQueueSubmit"), 0);
+        assert_int_equal(count_on(device, "vkCreateComputePipelines"), 0);
+        assert_int_equal(count_on(device, "vkCreateBuffer"), 0);
+    }
+    assert_int_equal(vka_cache_device_bytes(rig.cache, 1), 0);
+    rig_close(&rig);
+    calls_close(&context);
+}
+
+int run_cost_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_of_one_device_cost_nothing),
+        cmocka_unit_test(an_idle_device_does_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
