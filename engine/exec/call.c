@@ -50,12 +50,13 @@ static vka_status reserve_words(vka_context *context, size_t words, vka_error *e
     if (words <= call->word_capacity) {
         return VKA_OK;
     }
-    uint32_t *grown = vka_realloc(&context->allocator, call->words, words, sizeof(*grown));
+    size_t capacity = words + words / 2; /* page tables grow with every few decoded tokens */
+    uint32_t *grown = vka_realloc(&context->allocator, call->words, capacity, sizeof(*grown));
     if (grown == NULL) {
-        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for %zu words of call parameters", words);
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for %zu words of call parameters", capacity);
     }
     call->words = grown;
-    call->word_capacity = words;
+    call->word_capacity = capacity;
     return VKA_OK;
 }
 

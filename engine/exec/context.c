@@ -160,6 +160,10 @@ void exec_context_destroy(vka_context **context)
     *context = NULL;
 }
 
+/* Scratch tensors grow in steps, so that page tables and splits, which grow with every few decoded tokens, do not make
+ * a new buffer each time. */
+#define SCRATCH_GRAIN (64ull << 10)
+
 /* X(scratch, how the host uses it, name in errors) */
 #define SCRATCH_LIST(X)                                                                                                \
     X(EXEC_SCRATCH_CALL, STAGED_WRITE, "call parameters")                                                              \
@@ -182,6 +186,8 @@ vka_status exec_scratch_reserve(exec_device *device, exec_scratch which, uint32_
 #undef SCRATCH_ROW
     };
     staged_tensor *tensor = &device->scratch[which][slot];
+    uint64_t most = vka_caps_max_tensor(gpu_device_caps(device->gpu));
+    uint64_t rounded = (bytes + SCRATCH_GRAIN - 1) / SCRATCH_GRAIN * SCRATCH_GRAIN;
 
     if (tensor->buffer != NULL && gpu_buffer_bytes(tensor->buffer) >= bytes) {
         return VKA_OK;
@@ -193,7 +199,8 @@ vka_status exec_scratch_reserve(exec_device *device, exec_scratch which, uint32_
         }
     }
     staged_destroy(tensor);
-    return staged_create(tensor, device->gpu, bytes, kinds[which].use, kinds[which].name, error);
+    return staged_create(tensor, device->gpu, rounded <= most ? rounded : bytes, kinds[which].use, kinds[which].name,
+                         error);
 }
 
 vka_status exec_wait(exec_device *device, uint64_t ticket, vka_error *error)
