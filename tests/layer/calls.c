@@ -46,12 +46,19 @@ static const struct {
     {"vkQueueSubmit", 'S', 0, 0},
 };
 
-/* What commands since the last barrier used. */
+/* What commands since the last barrier used; at the beginning of a submission, what an earlier one may have used. */
 typedef struct pending {
     uint64_t stages, writes;
+    bool begins;
 } pending;
 
-static void check_barrier(const shim_record *barrier, pending *used)
+static const pending earlier = {
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+    VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+    true,
+};
+
+static void check_barrier(const shim_record *barrier, const pending *used)
 {
     const VkPipelineStageFlags all_stages =
         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT;
@@ -61,27 +68,39 @@ static void check_barrier(const shim_record *barrier, pending *used)
     assert_int_equal(barrier->value[2], used->writes);
     assert_int_equal(barrier->value[1], all_stages);
     assert_int_equal(barrier->value[3] & all_reads, all_reads);
-    *used = (pending){0};
+}
+
+/* The letter of a command that stands in row `row` of the table. */
+static char note_command(const shim_record *event, size_t row, pending *used)
+{
+    char letter = commands[row].letter;
+
+    if (letter == 'S') {
+        *used = earlier;
+    } else if (letter == 'B') {
+        check_barrier(event, used);
+        letter = used->begins ? 'A' : 'B';
+        *used = (pending){0};
+    } else {
+        used->stages = commands[row].stage | (used->begins ? 0 : used->stages);
+        used->writes = commands[row].writes | (used->begins ? 0 : used->writes);
+        used->begins = false;
+    }
+    return letter;
 }
 
 void calls_text(int device, uint32_t from, char *out, size_t size)
 {
-    pending used = {0};
+    pending used = earlier;
     size_t length = 0;
 
     for (uint32_t i = from; i < shim_event_count(); i++) {
         const shim_record *event = shim_event(i);
-        for (size_t c = 0; c < sizeof(commands) / sizeof(commands[0]) && event->device == device; c++) {
-            if (strcmp(event->name, commands[c].name) != 0)
+        for (size_t row = 0; row < sizeof(commands) / sizeof(commands[0]) && event->device == device; row++) {
+            if (strcmp(event->name, commands[row].name) != 0)
                 continue;
-            if (commands[c].letter == 'B')
-                check_barrier(event, &used);
-            used.stages |= commands[c].stage;
-            used.writes |= commands[c].writes;
-            if (commands[c].letter == 'S')
-                used = (pending){0}; /* the host waits before the next recording */
             require(length + 1 < size, "too many commands");
-            out[length++] = commands[c].letter;
+            out[length++] = note_command(event, row, &used);
         }
     }
     out[length] = '\0';

@@ -14,7 +14,8 @@ vka_context *calls_context(const vka_context_params *params);
 void calls_close(vka_context **context);
 
 /* What was recorded on `device` from event `from` on, a letter for each command: D dispatch, C copy, F fill, B barrier;
- * S for a submission. Barriers are checked on the way: they wait for just the stages that were used since the last. */
+ * S for a submission, A for the barrier at the beginning of one that follows another which may still run. Barriers are
+ * checked on the way: B waits for just the stages that were used since the last. */
 void calls_text(int device, uint32_t from, char *out, size_t size);
 
 #endif
