@@ -36,12 +36,12 @@ typedef struct vka_attention_params {
     uint32_t q_len, kv_len;
     double scale; /* 0: 1 / sqrt(head_dim) */
     vka_causal causal;
-    uint32_t window;        /* needs causal; 0: none */
-    vka_dtype cache_dtype;  /* K and V as the kernel reads them: F32 (default) or F16 */
-    vka_attention_tensor q; /* [batch, q_len, heads, head_dim] */
-    vka_attention_tensor k; /* [batch, kv_len, kv_heads, head_dim] */
-    vka_attention_tensor v; /* [batch, kv_len, kv_heads, v_head_dim] */
-    vka_attention_tensor o; /* [batch, q_len, heads, v_head_dim] */
+    uint32_t window;          /* needs causal; 0: none */
+    vka_dtype cache_dtype;    /* K and V as the kernel reads them: F32 (default) or F16 */
+    vka_attention_tensor q;   /* [batch, q_len, heads, head_dim] */
+    vka_attention_tensor k;   /* [batch, kv_len, kv_heads, head_dim] */
+    vka_attention_tensor v;   /* [batch, kv_len, kv_heads, v_head_dim] */
+    vka_attention_tensor o;   /* [batch, q_len, heads, v_head_dim] */
     vka_attention_tensor lse; /* [batch, q_len, heads], F32; both members NULL: not wanted */
     double *gpu_ms;           /* NULL: not wanted; -1 where the device has no timestamps */
     uint32_t repeat; /* how often the kernels run, for timing; 0: once. gpu_ms and wall_ms are those of one run, the

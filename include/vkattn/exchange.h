@@ -18,11 +18,11 @@ typedef struct vka_exchange_timing {
 } vka_exchange_timing;
 
 typedef struct vka_all_reduce_params {
-    uint32_t struct_size;         /* sizeof(vka_all_reduce_params) */
-    vka_buffer *const *buffers;   /* one per device of the context, in its order */
-    uint64_t count;               /* F32 values from the beginning of each buffer, at least 1 */
-    uint32_t staged;              /* nonzero: never add in place (to measure what that saves) */
-    vka_exchange_timing *timing;  /* NULL: not wanted */
+    uint32_t struct_size;        /* sizeof(vka_all_reduce_params) */
+    vka_buffer *const *buffers;  /* one per device of the context, in its order */
+    uint64_t count;              /* F32 values from the beginning of each buffer, at least 1 */
+    uint32_t staged;             /* nonzero: never add in place (to measure what that saves) */
+    vka_exchange_timing *timing; /* NULL: not wanted */
 } vka_all_reduce_params;
 
 /* Replaces the first `count` values of every buffer by buffers[0] + buffers[1] + ..., added in that order in F32, so

@@ -21,7 +21,7 @@ VKA_API void vka_matrix_destroy(vka_matrix **matrix);
 /* x and y are dense F32 where they are buffers, and lie on the device of `weights`. */
 typedef struct vka_projection_params {
     uint32_t struct_size; /* sizeof(vka_projection_params) */
-    uint32_t rows;        /* of x and y, at least 1; few rows run the matrix-vector kernel, many the matrix-matrix one */
+    uint32_t rows; /* of x and y, at least 1; few rows run the matrix-vector kernel, many the matrix-matrix one */
     const vka_matrix *weights;
     vka_tensor x;         /* [rows, depth] in host memory; or data == NULL and x_buffer set */
     vka_buffer *x_buffer; /* [rows, depth] */
@@ -36,8 +36,8 @@ typedef struct vka_projection_params {
     const char **variant; /* name of the kernel variant that ran, static storage; NULL: not wanted */
 } vka_projection_params;
 
-/* At least one of y and y_buffer is set; x and y must not overlap. Many rows are cut in several submissions, so that each
- * stays inside its time budget. */
+/* At least one of y and y_buffer is set; x and y must not overlap. Many rows are cut in several submissions, so that
+ * each stays inside its time budget. */
 VKA_API vka_status vka_projection(vka_context *context, const vka_projection_params *params, vka_error *error);
 
 #ifdef __cplusplus
