@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "command.h"
 #include "failure.h"
+#include "progress.h"
 #include "run_report.h"
 
 static const char *const default_model = "qwen3-0.6b";
@@ -82,7 +83,7 @@ static vka_status first_pass(run_state *state, bool verify, vka_error *error)
     run_observer observer;
     vka_status status;
 
-    run_progress("first pass");
+    progress_show("first pass");
     if (!verify)
         return run_pass(&state->engine, &state->rows, state->first_output, NULL, &state->first, error);
     status = run_verifier_create(&state->verifier, &state->layer, &state->engine, error);
@@ -111,7 +112,7 @@ static vka_status execute(run_state *state, run_options *options, vka_error *err
         status = run_times_make(&state->timed, state->engine.devices, error);
     if (!status)
         status = first_pass(state, options->verify, error);
-    run_progress("timed pass");
+    progress_show("timed pass");
     if (!status)
         status = run_pass(&state->engine, &state->rows, state->output, NULL, &state->timed, error);
     if (!status && options->output)
@@ -160,7 +161,7 @@ static int run(int argc, char **argv)
     if (exit_status >= 0)
         return exit_status;
     status = execute(&state, &options, &error);
-    run_progress_end();
+    progress_end();
     if (!status)
         exit_status = report(&state, &options);
     else

@@ -13,6 +13,7 @@ typedef struct command {
     int (*run)(int argc, char **argv);
 } command;
 
+extern const command command_bench;
 extern const command command_devices;
 extern const command command_plan;
 extern const command command_run;

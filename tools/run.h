@@ -98,9 +98,4 @@ void run_times_free(run_times *times);
 vka_status run_pass(run_engine *engine, const run_rows *rows, float *output, const run_observer *observer,
                     run_times *times, vka_error *error);
 
-/* ---- run_progress.c: on stderr, and only when it is a terminal ---- */
-
-void run_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void run_progress_end(void);
-
 #endif

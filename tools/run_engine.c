@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "progress.h"
 #include "run.h"
 
 /* Messages of level 0 are the validation layer's, or errors that come back as a status anyway. */
@@ -72,18 +73,18 @@ vka_status run_engine_open(run_engine *out, const run_options *options, const ru
     double start;
 
     *out = (run_engine){0};
-    run_progress("opening devices");
+    progress_show("opening devices");
     status = vka_context_create(&out->context, &params, error);
     if (!status) {
         out->devices = vka_context_device_count(out->context);
-        run_progress("uploading weights");
+        progress_show("uploading weights");
         status = open_layer(out, options, layer, error);
     }
     if (!status)
         status = open_cache(out, options, rows, error);
     if (status)
         return status;
-    run_progress("making pipelines");
+    progress_show("making pipelines");
     start = vka_clock_ms();
     status = vka_forward_prewarm(out->layer, out->cache, error);
     out->prewarm_ms = vka_clock_ms() - start;
@@ -235,7 +236,7 @@ vka_status run_pass(run_engine *engine, const run_rows *rows, float *output, con
     if (!status)
         status = call_rows(&pass, 0, rows->prefill_rows, times->prefill, &times->prefill_ms, error);
     for (uint32_t step = 0; step < rows->decode && !status; step++) {
-        run_progress("decoding step %u of %u", step + 1, rows->decode);
+        progress_show("decoding step %u of %u", step + 1, rows->decode);
         status = call_rows(&pass, row, rows->sequences, times->decode, &times->decode_ms, error);
         row += rows->sequences;
     }

@@ -1,4 +1,5 @@
 /* The verifier: copies what each call traces, checks it when the call is over, and keeps the verdict. */
+#include "progress.h"
 #include "run_verify.h"
 
 #include <math.h>
@@ -92,7 +93,7 @@ static vka_status check_call(void *user, const run_call *call, vka_error *error)
     uint64_t sums = verdict->elements[RUN_CHECK_SUM] + (uint64_t)call->rows * desc->hidden_size;
     vka_status status = VKA_OK;
 
-    run_progress("verifying %u rows", call->rows);
+    progress_show("verifying %u rows", call->rows);
     for (size_t i = 0; i < verifier->traces.count && !status; i++) {
         stage_chunk chunk = {
             verifier->layer, verifier->engine, &verifier->vectors, call, &verifier->traces.items[i].trace, verdict};
@@ -171,7 +172,7 @@ vka_status run_verifier_verdict(run_verifier *verifier, const run_rows *rows, co
         out->max_error_over_bound = fmax(out->max_error_over_bound, out->worst[c].ratio);
     if (verifier->incomplete)
         out->max_error_over_bound = INFINITY;
-    run_progress("computing the float64 chain");
+    progress_show("computing the float64 chain");
     return run_chain_nmse(verifier->layer, &verifier->vectors, vka_layer_weight_dtype(verifier->engine->layer), rows,
                           output, &out->nmse, error);
 }

@@ -20,7 +20,8 @@ BEGIN {
     sees["engine/exchange"] = "exchange base vkattn"
     sees["engine/exec"] = "exec kernels shaders exchange vk layout model base vkattn"
     sees["engine/api"] = "api exec kernels shaders exchange vk layout model base vkattn"
-    sees["tools"] = "verify base vkattn"
+    sees["tools"] = "bench verify base vkattn"
+    sees["tools/bench"] = "bench base vkattn"
     sees["tools/verify"] = "verify base vkattn"
 }
 function violation(text) {

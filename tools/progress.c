@@ -3,11 +3,11 @@
 #include <stdio.h>
 
 #include "base/terminal.h"
-#include "run.h"
+#include "progress.h"
 
 #define CLEAR_LINE "\r\x1b[K"
 
-void run_progress(const char *format, ...)
+void progress_show(const char *format, ...)
 {
     va_list arguments;
 
@@ -20,7 +20,7 @@ void run_progress(const char *format, ...)
     fflush(stderr);
 }
 
-void run_progress_end(void)
+void progress_end(void)
 {
     if (vka_stderr_is_terminal())
         fputs(CLEAR_LINE, stderr);
