@@ -7,9 +7,10 @@ layout(constant_id = 1) const uint V_PAD = 8u;
 
 layout(push_constant) uniform Push { attention_push push; };
 layout(std430, set = 0, binding = 0) readonly buffer Parameters { uint parameters[]; };
-layout(std430, set = 0, binding = 1) readonly buffer Q { vec4 q[]; };
+#define VKA_QUAD_BINDING   1
 #define VKA_STORED_BINDING 2
-#include "octet.glsl"
+#define VKA_VIEW_BINDING   4
+#include "operands.glsl"
 layout(std430, set = 0, binding = 3) writeonly buffer Out { vec4 rows_out[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer OutScalars { float scalars_out[]; };
 

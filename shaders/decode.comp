@@ -24,9 +24,9 @@ void score_keys(uint q_at[HEADS], uint k_at[KEYS], out vec4 by_head[KEYS])
     for (uint d = 0u; d < QK_PAD / 8u; d++) {
         octet query[HEADS];
         [[unroll]] for (uint h = 0u; h < HEADS; h++)
-            query[h] = octet(q[q_at[h] + 2u * d], q[q_at[h] + 2u * d + 1u]);
+            query[h] = load_floats(q_at[h] + 2u * d);
         [[unroll]] for (uint t = 0u; t < KEYS; t++) {
-            octet key = load_octet(k_at[t] + d);
+            octet key = load_stored(k_at[t] + d);
             [[unroll]] for (uint h = 0u; h < HEADS; h++)
                 [[unroll]] for (uint i = 0u; i < 4u; i++)
                     by_head[t][h] = fma(query[h].lo[i], key.lo[i], by_head[t][h]);
@@ -72,7 +72,7 @@ void add_values(uint index, uint count, vec4 factor)
         for (uint key = 0u; key < count; key += 4u) {
             [[unroll]] for (uint c = 0u; c < 4u; c++) {
                 vec4 weight = weights[key + c];
-                octet value = load_octet(values[key + c] + column);
+                octet value = load_stored(values[key + c] + column);
                 [[unroll]] for (uint h = 0u; h < HEADS; h++)
                     sum[h] = octet(fma(vec4(weight[h]), value.lo, sum[h].lo),
                                    fma(vec4(weight[h]), value.hi, sum[h].hi));

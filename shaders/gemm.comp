@@ -6,14 +6,16 @@
 #include "common.glsl"
 
 layout(push_constant) uniform Push { gemm_push push; };
-layout(std430, set = 0, binding = 0) readonly buffer X { vec4 x[]; };
+#define VKA_QUAD_BINDING   0
 #define VKA_STORED_BINDING 1
-#include "octet.glsl"
+#define VKA_VIEW_BINDING   3
+#include "operands.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Y { float y[]; };
 
-const uint ROWS = 8u;
-const uint COLS = 8u;
-const uint LANE_COLS = VKA_TILE_COLS / COLS;
+const uint LANE_ROWS = VKA_LOCAL / 8u;
+const uint LANE_COLS = 8u;
+const uint ROWS = VKA_TILE_ROWS / LANE_ROWS;
+const uint COLS = VKA_TILE_COLS / LANE_COLS;
 
 void main()
 {
@@ -38,9 +40,9 @@ void main()
     for (uint k = 0u; k < octets; k++) {
         octet rows[ROWS];
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            rows[r] = octet(x[x_at[r] + 2u * k], x[x_at[r] + 2u * k + 1u]);
+            rows[r] = load_floats(x_at[r] + 2u * k);
         [[unroll]] for (uint c = 0u; c < COLS; c++) {
-            octet weight = load_octet(w_at[c] + k);
+            octet weight = load_stored(w_at[c] + k);
             [[unroll]] for (uint i = 0u; i < 4u; i++)
                 [[unroll]] for (uint r = 0u; r < ROWS; r++)
                     sum[c][r] = fma(rows[r].lo[i], weight.lo[i], sum[c][r]);

@@ -5,9 +5,10 @@
 #include "common.glsl"
 
 layout(push_constant) uniform Push { gemm_push push; };
-layout(std430, set = 0, binding = 0) readonly buffer X { vec4 x[]; };
+#define VKA_QUAD_BINDING   0
 #define VKA_STORED_BINDING 1
-#include "octet.glsl"
+#define VKA_VIEW_BINDING   3
+#include "operands.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Y { float y[]; };
 
 const uint COLS = 4u;

@@ -15,9 +15,9 @@ void GEMV_SUM(uint row, uint col, uint tile_col, uint depth_lane)
     for (uint k = depth_lane; k < push.depth / 8u; k += DEPTH_LANES) {
         octet rows[GEMV_ROWS];
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
-            rows[r] = octet(x[x_at[r] + 2u * k], x[x_at[r] + 2u * k + 1u]);
+            rows[r] = load_floats(x_at[r] + 2u * k);
         [[unroll]] for (uint c = 0u; c < COLS; c++) {
-            octet weight = load_octet(w_at[c] + k);
+            octet weight = load_stored(w_at[c] + k);
             [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
                 [[unroll]] for (uint i = 0u; i < 4u; i++) {
                     sum[c][r] = fma(rows[r].lo[i], weight.lo[i], sum[c][r]);

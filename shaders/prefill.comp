@@ -33,9 +33,9 @@ void score_block(attention_tile tile, uint head, uint row, uint lane, uint parit
     for (uint d = 0u; d < QK_PAD / 8u; d++) {
         octet query[ROWS];
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            query[r] = octet(q[q_at[r] + 2u * d], q[q_at[r] + 2u * d + 1u]);
+            query[r] = load_floats(q_at[r] + 2u * d);
         [[unroll]] for (uint c = 0u; c < 8u; c++) {
-            octet key = load_octet(k_at[c] + d);
+            octet key = load_stored(k_at[c] + d);
             [[unroll]] for (uint i = 0u; i < 4u; i++)
                 [[unroll]] for (uint r = 0u; r < ROWS; r++)
                     score[c][r] = fma(query[r].lo[i], key.lo[i], score[c][r]);
@@ -82,7 +82,7 @@ void add_values(inout octet sum[ROWS], uint row, uint column, uint first, uint l
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
             weight[r] = weights[row + r][quad];
         [[unroll]] for (uint c = 0u; c < 4u; c++) {
-            octet value = load_octet(addresses[parity][4u * quad + c].y + column);
+            octet value = load_stored(addresses[parity][4u * quad + c].y + column);
             [[unroll]] for (uint r = 0u; r < ROWS; r++) {
                 octet added = octet(fma(vec4(weight[r][c]), value.lo, sum[r].lo),
                                     fma(vec4(weight[r][c]), value.hi, sum[r].hi));

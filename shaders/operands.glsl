@@ -1,0 +1,55 @@
+/* The two operands of every product: rows of floats (x, q), read four at a time, and stored elements (weights, the KV
+ * cache), read eight at a time as floats. 16-bit values lie two to a word, the lower-addressed one in the low half, so
+ * no 16-bit storage is needed. Texel variants see both through uniform texel buffers.
+ *
+ * The including shader defines VKA_QUAD_BINDING, VKA_STORED_BINDING and VKA_VIEW_BINDING (of the texel view of the
+ * stored elements; that of the floats is the next); the build defines VKA_F32, VKA_F16 or VKA_BF16, and VKA_TEXEL. */
+
+struct octet {
+    vec4 lo;
+    vec4 hi;
+};
+
+#ifdef VKA_F32
+#define STORED_WORDS vec4
+#define STORED_VIEW  samplerBuffer
+#else
+#define STORED_WORDS uvec4
+#define STORED_VIEW  usamplerBuffer
+#endif
+
+#ifdef VKA_TEXEL
+layout(set = 0, binding = VKA_VIEW_BINDING) uniform STORED_VIEW stored;
+layout(set = 0, binding = VKA_VIEW_BINDING + 1) uniform samplerBuffer quads;
+#define STORED(index) texelFetch(stored, int(index))
+#define QUAD(index)   texelFetch(quads, int(index))
+#else
+layout(std430, set = 0, binding = VKA_STORED_BINDING) readonly buffer Stored { STORED_WORDS stored[]; };
+layout(std430, set = 0, binding = VKA_QUAD_BINDING) readonly buffer Quads { vec4 quads[]; };
+#define STORED(index) stored[index]
+#define QUAD(index)   quads[index]
+#endif
+
+/* Eight floats of a row; `index` counts quads. */
+octet load_floats(uint index)
+{
+    return octet(QUAD(index), QUAD(index + 1u));
+}
+
+/* Eight stored elements; `index` counts octets. */
+octet load_stored(uint index)
+{
+#if defined(VKA_F32)
+    return octet(STORED(2u * index), STORED(2u * index + 1u));
+#elif defined(VKA_F16)
+    uvec4 words = STORED(index);
+    return octet(vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)),
+                 vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w)));
+#else
+    uvec4 words = STORED(index);
+    uvec4 low = words << 16;
+    uvec4 high = words & 0xffff0000u;
+    return octet(uintBitsToFloat(uvec4(low.x, high.x, low.y, high.y)),
+                 uintBitsToFloat(uvec4(low.z, high.z, low.w, high.w)));
+#endif
+}
