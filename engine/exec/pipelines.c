@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/recorder.h"
+#include "exec/steps.h"
 
 #define WARM_BYTES 64
 
@@ -55,13 +56,10 @@ static vka_status warm_one(recorder *rec, const kernel_pipeline *kernel, gpu_buf
     static const uint32_t none[3] = {0, 0, 0};
     const vka_variant *variant = kernel->variant;
     step_buffer buffers[GPU_MAX_BINDINGS];
-    uint32_t count = variant->storage_bindings + variant->texel_bindings;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < variant->storage_bindings; i++)
         buffers[i] = writes(buffer, HAZARD_WHOLE);
-        buffers[i].texel = i < variant->storage_bindings ? GPU_TEXEL_NONE : GPU_TEXEL_RGBA32UI;
-    }
-    return recorder_dispatch(rec, kernel->pipeline, buffers, count, zeros, variant->push_bytes, none, error);
+    return step_dispatch(rec, kernel, buffers, zeros, variant->push_bytes, none, error);
 }
 
 /* An empty dispatch of every pipeline in `warm`. */

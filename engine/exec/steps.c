@@ -8,9 +8,8 @@ static gpu_texel_format texel_format(const vka_variant *variant, uint32_t k)
     return k == 0 && variant->dtype != VKA_F32 ? GPU_TEXEL_RGBA32UI : GPU_TEXEL_RGBA32F;
 }
 
-/* Binds the storage buffers of a step, and once more as texel views those that the variant wants to see so. */
-static vka_status dispatch(recorder *rec, const kernel_pipeline *kernel, const step_buffer *storage, const void *push,
-                           uint32_t push_bytes, const uint32_t groups[3], vka_error *error)
+vka_status step_dispatch(recorder *rec, const kernel_pipeline *kernel, const step_buffer *storage, const void *push,
+                         uint32_t push_bytes, const uint32_t groups[3], vka_error *error)
 {
     const vka_variant *variant = kernel->variant;
     step_buffer buffers[GPU_MAX_BINDINGS];
@@ -49,7 +48,7 @@ vka_status step_projection(recorder *rec, const pipeline_set *set, const project
                           .y_stride = step->y_stride};
         const step_buffer buffers[3] = {reads(step->x), reads(weights->panel[i]), writes(step->y, step->y_part + i)};
         vka_groups_gemm(kernel->variant, &push, groups);
-        status = dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
+        status = step_dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
     }
     return status;
 }
@@ -62,7 +61,7 @@ vka_status step_epilogue(recorder *rec, const pipeline_set *set, const epilogue_
     uint32_t groups[3];
 
     vka_groups_epilogue(kernel->variant, &step->push, groups);
-    return dispatch(rec, kernel, buffers, &step->push, sizeof(step->push), groups, error);
+    return step_dispatch(rec, kernel, buffers, &step->push, sizeof(step->push), groups, error);
 }
 
 /* Launches write disjoint rows or slots of one buffer, so each has a hazard part of its own. */
@@ -81,7 +80,7 @@ static vka_status launch_tiles(recorder *rec, const pipeline_set *set, const att
     push.heads_offset = prefill ? step->prefill_heads_offset : step->decode_heads_offset;
     vka_groups_attention(kernel->variant, launch->count, prefill ? step->prefill_records : step->decode_records,
                          groups);
-    return dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
+    return step_dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
 }
 
 static vka_status combine_splits(recorder *rec, const pipeline_set *set, const attention_step *step, vka_error *error)
@@ -97,7 +96,7 @@ static vka_status combine_splits(recorder *rec, const pipeline_set *set, const a
     uint32_t groups[3];
 
     vka_groups_combine(kernel->variant, step->plan->row_count, push.heads, groups);
-    return dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
+    return step_dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
 }
 
 vka_status step_attention(recorder *rec, const pipeline_set *set, const attention_step *step, vka_error *error)
@@ -121,5 +120,5 @@ vka_status step_pack(recorder *rec, const pipeline_set *set, const pack_push *pu
     uint32_t groups[3];
 
     vka_groups_pack(kernel->variant, push, groups);
-    return dispatch(rec, kernel, buffers, push, sizeof(*push), groups, error);
+    return step_dispatch(rec, kernel, buffers, push, sizeof(*push), groups, error);
 }

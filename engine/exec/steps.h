@@ -8,6 +8,10 @@
 #include "exec/recorder.h"
 #include "exec/tiles.h"
 
+/* Binds the storage buffers of a kernel, and once more as texel views those that its variant wants to see so. */
+vka_status step_dispatch(recorder *rec, const kernel_pipeline *kernel, const step_buffer *storage, const void *push,
+                         uint32_t push_bytes, const uint32_t groups[3], vka_error *error);
+
 /* y[row, y_column + j] = sum over k of x[row, x_column + k] * w[j, w_column + k], k < depth */
 typedef struct projection_step {
     gpu_buffer *x;

@@ -21,7 +21,8 @@ static int close_device(void **state)
     return 0;
 }
 
-void floor_is_enough(void **state)
+/* One case of every kernel as selected for the device. */
+static void check_all(test_rig *device)
 {
     static const attention_case attention = {.qk_dim = 24,
                                              .v_dim = 16,
@@ -34,22 +35,37 @@ void floor_is_enough(void **state)
                                              .causal = true,
                                              .splits = 2};
     static const epilogue_shape epilogue = {7, 3, 20, 12, true, true, true};
+    for (vka_dtype dtype = VKA_F32; dtype <= VKA_BF16; dtype++) {
+        check_projection(device, rig_variant(device, VKA_KERNEL_GEMM, dtype), (projection_shape){9, 70, 72});
+        check_projection(device, rig_variant(device, VKA_KERNEL_GEMV, dtype), (projection_shape){2, 70, 72});
+    }
+    for (vka_dtype dtype = VKA_F32; dtype <= VKA_F16; dtype++) {
+        check_epilogue(device, rig_variant(device, VKA_KERNEL_EPILOGUE, dtype), &epilogue);
+        check_packing(device, rig_variant(device, VKA_KERNEL_PACK, dtype));
+        check_attention(device, rig_variant(device, VKA_KERNEL_PREFILL, dtype), &attention);
+        check_attention(device, rig_variant(device, VKA_KERNEL_DECODE, dtype), &attention);
+    }
+}
+
+void floor_is_enough(void **state)
+{
     (void)state;
     test_rig device;
     rig_open(&device, "floor");
     const vka_caps *caps = gpu_device_caps(device.device);
-    assert_true(caps->bits == 0 || caps->max_invocations <= 128);
-    assert_true(caps->shared_bytes <= 16384 && caps->storage_buffers <= 4 && caps->push_bytes <= 128);
-    for (vka_dtype dtype = VKA_F32; dtype <= VKA_BF16; dtype++) {
-        check_projection(&device, rig_variant(&device, VKA_KERNEL_GEMM, dtype), (projection_shape){9, 70, 72});
-        check_projection(&device, rig_variant(&device, VKA_KERNEL_GEMV, dtype), (projection_shape){2, 70, 72});
-    }
-    for (vka_dtype dtype = VKA_F32; dtype <= VKA_F16; dtype++) {
-        check_epilogue(&device, rig_variant(&device, VKA_KERNEL_EPILOGUE, dtype), &epilogue);
-        check_packing(&device, rig_variant(&device, VKA_KERNEL_PACK, dtype));
-        check_attention(&device, rig_variant(&device, VKA_KERNEL_PREFILL, dtype), &attention);
-        check_attention(&device, rig_variant(&device, VKA_KERNEL_DECODE, dtype), &attention);
-    }
+    assert_true(caps->max_invocations <= 128 && caps->shared_bytes <= 16384 && caps->storage_buffers <= 4);
+    assert_int_equal(rig_variant(&device, VKA_KERNEL_GEMM, VKA_F16)->needs, 0);
+    check_all(&device);
+    rig_close(&device);
+}
+
+void small_tensors_are_seen_as_texels(void **state)
+{
+    (void)state;
+    test_rig device;
+    rig_open(&device, "max_alloc=1MiB");
+    assert_int_equal(rig_variant(&device, VKA_KERNEL_GEMM, VKA_F16)->texel_bindings, 2);
+    check_all(&device);
     rig_close(&device);
 }
 
@@ -66,6 +82,7 @@ int main(void)
         cmocka_unit_test(decoding_is_right),
         cmocka_unit_test(rows_do_not_depend_on_their_tile),
         cmocka_unit_test(floor_is_enough),
+        cmocka_unit_test(small_tensors_are_seen_as_texels),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -123,6 +123,34 @@ static void limits_are_named(void **state)
     expect_reason(&caps, "gemm_f32_floor", NULL, "needs push constant bytes 36, the device has 32");
 }
 
+static void texel_views_are_preferred_where_they_fit(void **state)
+{
+    (void)state;
+    vka_caps caps = rich_caps();
+    const vka_variant *row = NULL;
+    assert_int_equal(vka_variant_select(VKA_KERNEL_GEMM, VKA_F16, &caps, NULL, &row, NULL), VKA_OK);
+    assert_string_equal(row->name, "gemm_f16_texel");
+    assert_int_equal(row->texel_bindings, 2);
+    expect_reason(&caps, "gemm_f16_floor", NULL, "gemm_f16_texel has a higher priority");
+    expect_reason(&caps, "gemm_f16_texel", "gemm_f16_floor", "gemm_f16_floor is forced");
+    expect_reason(&caps, "gemm_f16_texel", "nonsense", "the list of forced variants cannot be met");
+
+    caps.bits &= ~VKA_CAP_BIT(VKA_CAP_TEXEL);
+    expect_reason(&caps, "gemm_f16_texel", NULL, "needs capability texel, which the device lacks");
+    caps = rich_caps();
+    caps.texel_elements = 65536; /* SwiftShader's; a tensor may have 2^27 bytes */
+    expect_reason(&caps, "gemm_f16_texel", NULL,
+                  "needs texel views of any tensor, elements 8388608, the device has 65536");
+    caps.max_alloc = 65536 * VKA_TEXEL_BYTES;
+    assert_int_equal(vka_variant_select(VKA_KERNEL_DECODE, VKA_F32, &caps, NULL, &row, NULL), VKA_OK);
+    assert_string_equal(row->name, "decode_f32_texel");
+
+    for (uint32_t k = 0; k < 2; k++) {
+        assert_int_equal(vka_texel_operand(VKA_KERNEL_GEMM, k), 1 - k);
+        assert_int_equal(vka_texel_operand(VKA_KERNEL_PREFILL, k), 2 - k);
+    }
+}
+
 static void nothing_runs(void **state)
 {
     (void)state;
@@ -153,6 +181,10 @@ static void forced_names_are_checked(void **state)
         assert_non_null(strstr(error.message, vka_variant_row(i)->name));
     assert_int_equal(vka_variant_select(VKA_KERNEL_PACK, VKA_F32, &floor_caps, "pack_f32_floo", &row, &error),
                      VKA_ERR_ARGUMENT);
+    assert_int_equal(
+        vka_variant_select(VKA_KERNEL_GEMM, VKA_F32, &floor_caps, "gemm_f32_floor,gemm_f32_texel", &row, &error),
+        VKA_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "both gemm_f32_floor and gemm_f32_texel are forced"));
 
     vka_caps caps = floor_caps;
     caps.push_bytes = 32;
@@ -211,6 +243,7 @@ int main(void)
         cmocka_unit_test(every_row_can_be_forced),
         cmocka_unit_test(one_row_is_selected_per_kernel_and_type),
         cmocka_unit_test(limits_are_named),
+        cmocka_unit_test(texel_views_are_preferred_where_they_fit),
         cmocka_unit_test(nothing_runs),
         cmocka_unit_test(forced_names_are_checked),
         cmocka_unit_test(geometry_covers_everything),
