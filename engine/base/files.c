@@ -174,3 +174,25 @@ const char *vka_environment(const char *name)
 
     return value && value[0] != '\0' ? value : NULL;
 }
+
+vka_status vka_remove_file(const char *path, vka_error *error)
+{
+    if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR)
+        return VKA_OK;
+    return fail_errno(error, __func__, "remove", path, errno);
+}
+
+bool vka_cache_folder(const char *given, const char *name, char *out, size_t size)
+{
+    const char *folder = vka_environment("XDG_CACHE_HOME");
+    const char *home = vka_environment("HOME");
+    int length = -1;
+
+    if (given)
+        length = snprintf(out, size, "%s", given);
+    else if (folder)
+        length = snprintf(out, size, "%s/%s", folder, name);
+    else if (home)
+        length = snprintf(out, size, "%s/.cache/%s", home, name);
+    return length > 0 && (size_t)length < size;
+}

@@ -28,7 +28,14 @@ bool vka_is_file(const char *path); /* a regular file, or a link to one */
 /* Creates `path` and its parents with mode 0700 where missing. */
 vka_status vka_make_directories(const char *path, vka_error *error);
 
+/* Removes a file; one that is not there is no failure. */
+vka_status vka_remove_file(const char *path, vka_error *error);
+
 /* An environment variable, or NULL when unset or empty. */
 const char *vka_environment(const char *name);
+
+/* Where files go that can be made again: `given`, or when that is NULL $XDG_CACHE_HOME/NAME, or $HOME/.cache/NAME.
+ * False when there is no such place, or its path does not fit. */
+bool vka_cache_folder(const char *given, const char *name, char *out, size_t size);
 
 #endif

@@ -3,11 +3,11 @@
  * submission until that takes long enough to be timed well. */
 #include "exec/peak.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/median.h"
 #include "exec/pipelines.h"
 #include "exec/recorder.h"
 #include "exec/staged.h"
@@ -183,13 +183,6 @@ static vka_status calibrate(peak_run *run, vka_error *error)
     }
 }
 
-static int compare(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
 static double median_rate(const vka_peak *peak)
 {
     double ms[VKA_PEAK_RUNS];
@@ -197,8 +190,7 @@ static double median_rate(const vka_peak *peak)
     for (uint32_t i = 0; i < peak->runs; i++) {
         ms[i] = best_clock(peak->gpu_ms[i], peak->wall_ms[i]);
     }
-    qsort(ms, peak->runs, sizeof(ms[0]), compare);
-    double median = (ms[(peak->runs - 1) / 2] + ms[peak->runs / 2]) / 2;
+    double median = vka_median(ms, peak->runs);
     return median > 0 ? peak->work / (median * 1e-3) : 0;
 }
 

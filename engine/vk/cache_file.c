@@ -3,23 +3,16 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 static const char magic[8] = "vkaPC1\r\n";
-
-uint64_t gpu_hash(uint64_t hash, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3ull;
-    return hash;
-}
 
 gpu_cache_header gpu_cache_file_header(const char *key, const void *data, size_t data_bytes)
 {
     gpu_cache_header header = {.key_bytes = strlen(key), .data_bytes = data_bytes};
 
     memcpy(header.magic, magic, sizeof(magic));
-    header.hash = gpu_hash(gpu_hash(GPU_HASH_START, key, strlen(key)), data, data_bytes);
+    header.hash = vka_hash(vka_hash(VKA_HASH_START, key, strlen(key)), data, data_bytes);
     return header;
 }
 

@@ -7,11 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* FNV-1a, 64 bits; `hash` is GPU_HASH_START or the result for what came before.
- * (Fowler, Noll, Vo; constants of draft-eastlake-fnv.) */
-#define GPU_HASH_START 0xcbf29ce484222325ull
-uint64_t gpu_hash(uint64_t hash, const void *data, size_t size);
-
 /* Native byte order; the key follows, then the data. */
 typedef struct gpu_cache_header {
     char magic[8];

@@ -4,69 +4,40 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/hash.h"
+#include "base/identity.h"
 #include "vk/cache_file.h"
 #include "vk/device.h"
-#include "vkattn/version.h"
 
 enum { KEY_BYTES = 512 };
 
-static bool join_path(char *out, size_t size, const char *folder, const char *name)
-{
-    int length = snprintf(out, size, "%s/%s", folder, name);
-
-    return length > 0 && (size_t)length < size;
-}
-
 bool gpu_pipeline_cache_dir(const vka_context_params *params, char *out, size_t size)
 {
-    const char *folder = vka_environment("XDG_CACHE_HOME");
-
-    if (params->no_pipeline_cache)
-        return false;
-    if (params->pipeline_cache_dir) {
-        int length = snprintf(out, size, "%s", params->pipeline_cache_dir);
-
-        return length > 0 && (size_t)length < size;
-    }
-    if (folder)
-        return join_path(out, size, folder, "vkattn");
-    folder = vka_environment("HOME");
-    return folder && join_path(out, size, folder, ".cache/vkattn");
+    return !params->no_pipeline_cache && vka_cache_folder(params->pipeline_cache_dir, "vkattn", out, size);
 }
 
-static void put_uuid(char *out, const uint8_t *uuid)
-{
-    for (size_t i = 0; i < VK_UUID_SIZE; i++)
-        snprintf(out + 2 * i, 3, "%02x", uuid[i]);
-}
-
-/* Whatever could make compiled code unfit. driverInfo is there because some drivers never change their version. */
+/* Whatever could make compiled code unfit. */
 static void make_key(char *key, size_t size, const gpu_device *device, const gpu_module *module, size_t spirv_bytes)
 {
-    const vka_device_info *info = device->info;
-    char device_uuid[2 * VK_UUID_SIZE + 1];
-    char driver_uuid[2 * VK_UUID_SIZE + 1];
+    char identity[VKA_IDENTITY_BYTES], driver_uuid[33];
 
-    put_uuid(device_uuid, info->device_uuid);
-    put_uuid(driver_uuid, info->driver_uuid);
-    snprintf(key, size, "vkattn %s driver %u %u [%s] %s device %s spirv %016" PRIx64, VKA_VERSION_STRING,
-             info->driver_id, info->driver_version, info->driver_info, driver_uuid, device_uuid,
-             gpu_hash(GPU_HASH_START, module->spirv, spirv_bytes));
+    vka_device_identity(device->info, identity);
+    vka_uuid_text(device->info->driver_uuid, driver_uuid);
+    snprintf(key, size, "%s driver %s spirv %016" PRIx64, identity, driver_uuid,
+             vka_hash(VKA_HASH_START, module->spirv, spirv_bytes));
 }
 
 static vka_status set_names(gpu_device *device, gpu_module *module, size_t spirv_bytes, vka_error *error)
 {
     size_t size = strlen(device->cache_dir) + 32;
-    char name[32];
 
     module->cache_key = vka_alloc(&device->allocator, KEY_BYTES, 1);
     module->cache_path = vka_alloc(&device->allocator, size, 1);
     if (!module->cache_key || !module->cache_path)
         return gpu_fail(device, error, VKA_ERR_HOST_MEMORY, "no host memory for a pipeline cache's path");
     make_key(module->cache_key, KEY_BYTES, device, module, spirv_bytes);
-    snprintf(name, sizeof(name), "%016" PRIx64 ".bin",
-             gpu_hash(GPU_HASH_START, module->cache_key, strlen(module->cache_key)));
-    join_path(module->cache_path, size, device->cache_dir, name);
+    snprintf(module->cache_path, size, "%s/%016" PRIx64 ".bin", device->cache_dir,
+             vka_hash(VKA_HASH_START, module->cache_key, strlen(module->cache_key)));
     return VKA_OK;
 }
 

@@ -6,6 +6,8 @@ int run_alloc_tests(void);
 int run_error_tests(void);
 int run_files_tests(void);
 int run_half_tests(void);
+int run_identity_tests(void);
+int run_median_tests(void);
 int run_near_tests(void);
 int run_threads_tests(void);
 

@@ -154,12 +154,27 @@ static void an_empty_variable_is_unset(void **state)
     assert_null(vka_environment("VKA_TEST_VARIABLE"));
 }
 
+static void removing_twice_is_no_failure(void **state)
+{
+    static const vka_piece piece = {"x", 1};
+    vka_error error;
+
+    (void)state;
+    assert_int_equal(vka_write_file(in_folder("plain"), &piece, 1, NULL), VKA_OK);
+    assert_int_equal(vka_remove_file(in_folder("plain"), &error), VKA_OK);
+    assert_false(vka_is_file(in_folder("plain")));
+    assert_int_equal(vka_remove_file(in_folder("plain"), &error), VKA_OK);
+    assert_int_equal(vka_remove_file(folder, &error), VKA_ERR_IO);
+    assert_non_null(strstr(error.message, folder));
+}
+
 int run_files_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writing_replaces_the_whole_file), cmocka_unit_test(a_failed_write_leaves_nothing),
         cmocka_unit_test(an_empty_file_maps_to_null),      cmocka_unit_test(only_regular_files_are_mapped),
         cmocka_unit_test(folders_are_made_with_parents),   cmocka_unit_test(an_empty_variable_is_unset),
+        cmocka_unit_test(removing_twice_is_no_failure),
     };
 
     return cmocka_run_group_tests_name("files", tests, make_folder, remove_folder);

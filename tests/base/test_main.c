@@ -9,6 +9,8 @@ int main(void)
     failed += run_error_tests();
     failed += run_files_tests();
     failed += run_half_tests();
+    failed += run_identity_tests();
+    failed += run_median_tests();
     failed += run_near_tests();
     failed += run_threads_tests();
     return failed != 0;
