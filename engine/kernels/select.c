@@ -2,11 +2,10 @@
  * the reason why not. */
 #include "kernels/kernels.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 static const char *const cap_names[] = {
 #define VKA_CAP_TEXT(name, number, text) [number] = text,
@@ -14,42 +13,21 @@ static const char *const cap_names[] = {
 #undef VKA_CAP_TEXT
 };
 
-/* Text of limited size that is appended to; what does not fit is cut. */
-typedef struct text {
-    char *data;
-    size_t size;
-    size_t used;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void append(text *out, const char *format, ...)
-{
-    if (out->used + 1 >= out->size)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    int written = vsnprintf(out->data + out->used, out->size - out->used, format, arguments);
-    va_end(arguments);
-    if (written > 0)
-        out->used += (size_t)written;
-    if (out->used >= out->size)
-        out->used = out->size - 1;
-}
-
-static bool within(text *reason, const char *what, uint64_t needed, uint64_t available)
+static bool within(vka_text *reason, const char *what, uint64_t needed, uint64_t available)
 {
     if (needed <= available)
         return true;
-    append(reason, "needs %s %llu, the device has %llu", what, (unsigned long long)needed,
-           (unsigned long long)available);
+    vka_append(reason, "needs %s %llu, the device has %llu", what, (unsigned long long)needed,
+               (unsigned long long)available);
     return false;
 }
 
 /* Writes nothing when the row can run. */
-static bool can_run(const vka_variant *row, const vka_caps *caps, text *reason)
+static bool can_run(const vka_variant *row, const vka_caps *caps, vka_text *reason)
 {
     for (uint32_t bit = 0; bit < VKA_CAP_COUNT; bit++) {
         if (row->needs & ~caps->bits & VKA_CAP_BIT(bit)) {
-            append(reason, "needs capability %s, which the device lacks", cap_names[bit]);
+            vka_append(reason, "needs capability %s, which the device lacks", cap_names[bit]);
             return false;
         }
     }
@@ -58,9 +36,8 @@ static bool can_run(const vka_variant *row, const vka_caps *caps, text *reason)
            within(reason, "shared memory bytes", row->shared_bytes, caps->shared_bytes) &&
            within(reason, "storage buffers", row->storage_bindings, caps->storage_buffers) &&
            within(reason, "push constant bytes", row->push_bytes, caps->push_bytes) &&
-           (row->texel_bindings == 0 ||
-            within(reason, "texel views of any tensor, elements", vka_caps_max_tensor(caps) / VKA_TEXEL_BYTES,
-                   caps->texel_elements));
+           (row->texel_bindings == 0 || within(reason, "texel views of any tensor, elements",
+                                               vka_caps_max_tensor(caps) / VKA_TEXEL_BYTES, caps->texel_elements));
 }
 
 static bool serves(const vka_variant *row, vka_kernel kernel, vka_dtype dtype)
@@ -90,9 +67,9 @@ static const vka_variant *find_name(const char *name, size_t length)
 static vka_status fail_unknown(const char *name, size_t length, vka_error *error)
 {
     char buffer[2048];
-    text valid = {buffer, sizeof buffer, 0};
+    vka_text valid = {buffer, sizeof buffer, 0};
     for (uint32_t i = 0; i < vka_variant_rows(); i++)
-        append(&valid, "%s%s", i ? ", " : "", vka_variant_row(i)->name);
+        vka_append(&valid, "%s%s", i ? ", " : "", vka_variant_row(i)->name);
     return vka_fail(error, VKA_ERR_ARGUMENT, "variants: there is no kernel variant \"%.*s\"; there are: %s.",
                     (int)length, name, buffer);
 }
@@ -122,14 +99,14 @@ static vka_status find_forced(vka_kernel kernel, vka_dtype dtype, const char *fo
 static vka_status fail_none(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, vka_error *error)
 {
     char buffer[2048] = "";
-    text reasons = {buffer, sizeof buffer, 0};
+    vka_text reasons = {buffer, sizeof buffer, 0};
     for (uint32_t i = 0; i < vka_variant_rows(); i++) {
         const vka_variant *row = vka_variant_row(i);
         if (!serves(row, kernel, dtype))
             continue;
-        append(&reasons, " %s ", row->name);
+        vka_append(&reasons, " %s ", row->name);
         can_run(row, caps, &reasons);
-        append(&reasons, ".");
+        vka_append(&reasons, ".");
     }
     return vka_fail(error, VKA_ERR_UNSUPPORTED, "No variant of kernel %s runs type %s on this device.%s",
                     vka_kernel_name(kernel), vka_dtype_name(dtype), buffer);
@@ -140,7 +117,7 @@ static const vka_variant *find_best(vka_kernel kernel, vka_dtype dtype, const vk
     const vka_variant *best = NULL;
     for (uint32_t i = 0; i < vka_variant_rows(); i++) {
         const vka_variant *row = vka_variant_row(i);
-        text ignored = {NULL, 0, 0};
+        vka_text ignored = {NULL, 0, 0};
         if (serves(row, kernel, dtype) && (!best || row->priority > best->priority) && can_run(row, caps, &ignored))
             best = row;
     }
@@ -156,7 +133,7 @@ vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps
         return status;
 
     char buffer[160] = "";
-    text reason = {buffer, sizeof buffer, 0};
+    vka_text reason = {buffer, sizeof buffer, 0};
     if (row && !can_run(row, caps, &reason))
         return vka_fail(error, VKA_ERR_ARGUMENT, "variants: %s is forced, but it %s.", row->name, buffer);
     if (!row)
@@ -169,23 +146,23 @@ vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps
 
 bool vka_variant_reason(uint32_t index, const vka_caps *caps, const char *forced, char *reason, size_t size)
 {
-    text out = {reason, size, 0};
+    vka_text out = {reason, size, 0};
     if (size > 0)
         reason[0] = '\0';
     const vka_variant *row = vka_variant_row(index);
     if (!row) {
-        append(&out, "there is no row %u", index);
+        vka_append(&out, "there is no row %u", index);
         return false;
     }
     if (!can_run(row, caps, &out))
         return false;
     const vka_variant *chosen;
     if (vka_variant_select(row->kernel, row->dtype, caps, forced, &chosen, NULL) != VKA_OK) {
-        append(&out, "the list of forced variants cannot be met");
+        vka_append(&out, "the list of forced variants cannot be met");
         return false;
     }
     if (chosen == row)
         return true;
-    append(&out, chosen->priority > row->priority ? "%s has a higher priority" : "%s is forced", chosen->name);
+    vka_append(&out, chosen->priority > row->priority ? "%s has a higher priority" : "%s is forced", chosen->name);
     return false;
 }
