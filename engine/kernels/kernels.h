@@ -68,6 +68,15 @@ const vka_variant *vka_variant_row(uint32_t index);
 vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, const char *forced,
                               const vka_variant **out, vka_error *error);
 
+/* The same where tuning chose row `tuned` (NULL: none): it comes after forced names and before priority, and is passed
+ * over when it cannot run or does not serve (kernel, dtype). */
+vka_status vka_variant_select_tuned(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, const char *forced,
+                                    const vka_variant *tuned, const vka_variant **out, vka_error *error);
+
+/* True when `row` is one of (kernel, dtype); when it is, and the device can run it. */
+bool vka_variant_serves(const vka_variant *row, vka_kernel kernel, vka_dtype dtype);
+bool vka_variant_runs(const vka_variant *row, vka_kernel kernel, vka_dtype dtype, const vka_caps *caps);
+
 /* Why row `index` is not what selection gives: writes the reason, or "" when it is selected. Returns true if it is. */
 bool vka_variant_reason(uint32_t index, const vka_caps *caps, const char *forced, char *reason, size_t size);
 

@@ -1,5 +1,5 @@
-/* Selection: the row of highest priority whose needs are met, or the one that the user forces; and for every other row
- * the reason why not. */
+/* Selection: the row that the user forces, else the one that tuning chose, else the one of highest priority, always of
+ * those whose needs are met; and for every other row the reason why not. */
 #include "kernels/kernels.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static bool can_run(const vka_variant *row, const vka_caps *caps, vka_text *reas
                                                vka_caps_max_tensor(caps) / VKA_TEXEL_BYTES, caps->texel_elements));
 }
 
-static bool serves(const vka_variant *row, vka_kernel kernel, vka_dtype dtype)
+bool vka_variant_serves(const vka_variant *row, vka_kernel kernel, vka_dtype dtype)
 {
     return row->kernel == kernel && (row->dtype == VKA_DTYPE_DEFAULT || row->dtype == dtype);
 }
@@ -84,7 +84,7 @@ static vka_status find_forced(vka_kernel kernel, vka_dtype dtype, const char *fo
         const vka_variant *row = find_name(name, length);
         if (!row)
             return fail_unknown(name, length, error);
-        if (!serves(row, kernel, dtype))
+        if (!vka_variant_serves(row, kernel, dtype))
             continue;
         if (found && found != row)
             return vka_fail(error, VKA_ERR_ARGUMENT,
@@ -102,7 +102,7 @@ static vka_status fail_none(vka_kernel kernel, vka_dtype dtype, const vka_caps *
     vka_text reasons = {buffer, sizeof buffer, 0};
     for (uint32_t i = 0; i < vka_variant_rows(); i++) {
         const vka_variant *row = vka_variant_row(i);
-        if (!serves(row, kernel, dtype))
+        if (!vka_variant_serves(row, kernel, dtype))
             continue;
         vka_append(&reasons, " %s ", row->name);
         can_run(row, caps, &reasons);
@@ -112,20 +112,25 @@ static vka_status fail_none(vka_kernel kernel, vka_dtype dtype, const vka_caps *
                     vka_kernel_name(kernel), vka_dtype_name(dtype), buffer);
 }
 
+bool vka_variant_runs(const vka_variant *row, vka_kernel kernel, vka_dtype dtype, const vka_caps *caps)
+{
+    vka_text ignored = {NULL, 0, 0};
+    return vka_variant_serves(row, kernel, dtype) && can_run(row, caps, &ignored);
+}
+
 static const vka_variant *find_best(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps)
 {
     const vka_variant *best = NULL;
     for (uint32_t i = 0; i < vka_variant_rows(); i++) {
         const vka_variant *row = vka_variant_row(i);
-        vka_text ignored = {NULL, 0, 0};
-        if (serves(row, kernel, dtype) && (!best || row->priority > best->priority) && can_run(row, caps, &ignored))
+        if ((!best || row->priority > best->priority) && vka_variant_runs(row, kernel, dtype, caps))
             best = row;
     }
     return best;
 }
 
-vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, const char *forced,
-                              const vka_variant **out, vka_error *error)
+vka_status vka_variant_select_tuned(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, const char *forced,
+                                    const vka_variant *tuned, const vka_variant **out, vka_error *error)
 {
     const vka_variant *row = NULL;
     vka_status status = find_forced(kernel, dtype, forced, &row, error);
@@ -136,12 +141,20 @@ vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps
     vka_text reason = {buffer, sizeof buffer, 0};
     if (row && !can_run(row, caps, &reason))
         return vka_fail(error, VKA_ERR_ARGUMENT, "variants: %s is forced, but it %s.", row->name, buffer);
+    if (!row && tuned && vka_variant_runs(tuned, kernel, dtype, caps))
+        row = tuned;
     if (!row)
         row = find_best(kernel, dtype, caps);
     if (!row)
         return fail_none(kernel, dtype, caps, error);
     *out = row;
     return VKA_OK;
+}
+
+vka_status vka_variant_select(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps, const char *forced,
+                              const vka_variant **out, vka_error *error)
+{
+    return vka_variant_select_tuned(kernel, dtype, caps, forced, NULL, out, error);
 }
 
 bool vka_variant_reason(uint32_t index, const vka_caps *caps, const char *forced, char *reason, size_t size)
