@@ -98,6 +98,7 @@ int run_report_json(const run_result *result)
     json_object_set_new(object, "prefill_tokens", json_integer(rows->prefill_rows));
     json_object_set_new(object, "sequences", json_integer(rows->sequences));
     json_object_set_new(object, "decode_steps", json_integer(rows->decode));
+    json_object_set_new(object, "chunks", json_integer(result->times->chunks));
     json_object_set_new(object, "first_call_ms", number(result->first_ms));
     json_object_set_new(object, "prefill_ms", number(result->times->prefill_ms));
     json_object_set_new(object, "decode_ms_per_token",

@@ -1,5 +1,4 @@
 /* The verifier: copies what each call traces, checks it when the call is over, and keeps the verdict. */
-#include "progress.h"
 #include "run_verify.h"
 
 #include <math.h>
@@ -7,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "progress.h"
 #include "run_chain.h"
 #include "run_verify_stages.h"
 
