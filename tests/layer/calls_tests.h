@@ -2,6 +2,7 @@
 #ifndef VKA_TESTS_LAYER_CALLS_TESTS_H
 #define VKA_TESTS_LAYER_CALLS_TESTS_H
 
+int run_chunks_tests(void);
 int run_cost_tests(void);
 int run_order_tests(void);
 int run_refused_tests(void);

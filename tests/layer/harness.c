@@ -2,13 +2,13 @@
 #include "layer/harness.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/half.h"
 #include "layer/check.h"
+#include "support/validation.h"
 
 /* ---- contexts ---- */
 
@@ -16,26 +16,14 @@ static struct {
     support_devices devices;
     char grammar[64];
     vka_context *context;
-    atomic_int errors;
 } shared;
-
-static void count_errors(void *user, int level, const char *message)
-{
-    (void)user;
-    if (level > 0)
-        return;
-    atomic_fetch_add(&shared.errors, 1);
-    fprintf(stderr, "%s\n", message);
-}
 
 vka_context_params harness_params(void)
 {
-    const char *validation = getenv("VKA_TEST_VALIDATION");
+    vka_context_params params = {.struct_size = sizeof(params), .no_pipeline_cache = 1};
 
-    return (vka_context_params){.struct_size = sizeof(vka_context_params),
-                                .validation = validation != NULL && validation[0] == '1',
-                                .no_pipeline_cache = 1,
-                                .log = count_errors};
+    support_validate(&params);
+    return params;
 }
 
 const support_devices *harness_devices(void)
@@ -65,10 +53,9 @@ vka_context *harness_context(void)
     return shared.context;
 }
 
-int harness_close(void)
+void harness_close(void)
 {
     vka_context_destroy(&shared.context);
-    return atomic_load(&shared.errors);
 }
 
 /* ---- layers ---- */

@@ -15,16 +15,17 @@
 /* ---- the context that all tests of a program share ---- */
 
 /* Three opened devices: one kind of device three times (lavapipe or SwiftShader), or lavapipe, SwiftShader, lavapipe.
- * Made on first use, without a pipeline cache on disk; with the validation layer when VKA_TEST_VALIDATION is set. */
+ * Made on first use. */
 enum { HARNESS_DEVICES = 3 };
 vka_context *harness_context(void);
 const support_devices *harness_devices(void);
 /* Device list of the shared context, e.g. "0,1,0". */
 const char *harness_grammar(void);
-/* Parameters that every context of a test begins with: log and validation set, the rest default. */
+/* Parameters that every context of a test begins with: no pipeline cache on disk, validation as support/validation.h
+ * says, the rest default. */
 vka_context_params harness_params(void);
-/* At the end of main(): destroys the context; returns the number of messages at error level that any context logged. */
-int harness_close(void);
+/* At the end of main(): destroys the context. */
+void harness_close(void);
 
 /* ---- a layer and its cache ---- */
 

@@ -4,6 +4,23 @@
 
 #include "layer/harness.h"
 
+/* A representative list of layers, placements, types and cache geometries for the devices of the shared context, of
+ * which 0 and 2 are of one kind. Head sizes are few, since each costs a compilation. */
+enum {
+    SCRIPT_ONE_RANK,
+    SCRIPT_ONE_DEVICE,
+    SCRIPT_BALANCED,
+    SCRIPT_REPLICATED,
+    SCRIPT_IDLE,
+    SCRIPT_REPRODUCIBLE,
+    SCRIPT_FEW, /* those before run the same kernels */
+    SCRIPT_ONE_KV_HEAD = SCRIPT_FEW,
+    SCRIPT_QK_NORM,
+    SCRIPT_HEAD_64,
+    SCRIPT_CASES
+};
+extern const layer_case script_cases[SCRIPT_CASES];
+
 /* How hidden states lie in host memory. */
 typedef struct script_tensors {
     vka_dtype input, output;

@@ -74,7 +74,7 @@ static void barriers_of_panels_and_ranks(void **state)
 
     (void)state;
     params.pretend = "max_alloc=1MiB";
-    two.desc.hidden_size = 3000; /* a panel holds 81 rows: device shards of 64 + 32 need two, the output one */
+    two.desc.hidden_size = 3000; /* a panel holds 87 rows: device shards of 64 + 32 need two, the output one */
     two.desc.heads = 16;
     two.desc.kv_heads = 4;
     two.reproducible = true;
