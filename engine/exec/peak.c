@@ -15,7 +15,7 @@
 #define VECTOR_BYTES  16u
 #define LOCAL         64u /* invocations of a workgroup, of all rows */
 #define VECTORS       32u /* that an invocation reads or copies */
-#define FMA_COUNT     64u /* rounds of an invocation, each PEAK_FMA_STEPS * PEAK_FMA_CHAINS multiply-adds */
+#define FMA_COUNT     64u /* rounds of an invocation, each PEAK_FMA_STEPS multiply-adds of every chain */
 #define ENOUGH_MS     10.0
 #define WANTED_MS     20.0
 #define MAX_REPEAT    256u
@@ -77,7 +77,7 @@ static void size_work(peak_run *run, vka_peak_kind kind)
     if (kind == VKA_PEAK_FMA_F32) {
         run->groups = fma_groups(caps->type);
         run->push = (peak_push){.count = FMA_COUNT, .factor = 0.5f, .term = 0.25f};
-        run->work = 2.0 * run->groups * LOCAL * FMA_COUNT * PEAK_FMA_STEPS * PEAK_FMA_CHAINS;
+        run->work = 2.0 * run->groups * LOCAL * FMA_COUNT * PEAK_FMA_STEPS * run->kernel.variant->tile_cols;
         run->target_bytes = (uint64_t)run->groups * LOCAL * sizeof(float);
         return;
     }

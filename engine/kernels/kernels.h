@@ -45,7 +45,7 @@ typedef struct vka_variant {
     uint32_t local_size;    /* invocations per workgroup */
     uint32_t tile_rows;     /* rows of the result per workgroup: GEMM, GEMV m-tile; PREFILL query rows; else 1 */
     uint32_t tile_cols;     /* GEMM, GEMV: columns of the result per workgroup; EPILOGUE: heads, PREFILL, DECODE: query
-                               heads per workgroup; else 1 */
+                               heads per workgroup; PEAK_FMA: chains; else 1 */
     uint32_t shared_bytes;  /* for the largest head size */
     uint32_t storage_bindings;
     uint32_t texel_bindings; /* after the storage bindings, see vka_texel_operand() */

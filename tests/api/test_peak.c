@@ -26,11 +26,12 @@ static vka_context *open_context(const char *pretend)
     return context;
 }
 
-/* Limits are pretended, so that little memory is read. */
+/* Limits are pretended, so that little memory is read. Runs are a whole number of dispatches; for FMA the unit is one
+ * of 64 workgroups with 4 chains, since variants have multiples of that. */
 static void kinds(void **state)
 {
     static const double work[VKA_PEAK_COUNT] = {
-        [VKA_PEAK_FMA_F32] = 2.0 * 64 * 64 * 64 * 8 * 12, [VKA_PEAK_READ] = 1 << 20, [VKA_PEAK_COPY] = 2 << 20};
+        [VKA_PEAK_FMA_F32] = 2.0 * 64 * 64 * 64 * 8 * 4, [VKA_PEAK_READ] = 1 << 20, [VKA_PEAK_COPY] = 2 << 20};
     vka_context *context = open_context("max_range=1MiB");
     vka_error error;
 
@@ -43,7 +44,7 @@ static void kinds(void **state)
         assert_in_range(peak.runs, 1, VKA_PEAK_RUNS);
         assert_true(peak.rate > 0);
         double repeat = peak.work / work[kind];
-        assert_true(repeat >= 1 && repeat <= 256 && repeat == (double)(int)repeat);
+        assert_true(repeat >= 1 && repeat <= 5 * 256 && repeat == (double)(int)repeat);
         for (uint32_t i = 0; i < peak.runs; i++)
             assert_true(peak.wall_ms[i] > 0 && (peak.gpu_ms[i] >= 0 || peak.gpu_ms[i] == -1));
     }

@@ -9,6 +9,7 @@ int run_half_tests(void);
 int run_identity_tests(void);
 int run_median_tests(void);
 int run_near_tests(void);
+int run_system_tests(void);
 int run_text_tests(void);
 int run_threads_tests(void);
 

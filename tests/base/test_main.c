@@ -12,6 +12,7 @@ int main(void)
     failed += run_identity_tests();
     failed += run_median_tests();
     failed += run_near_tests();
+    failed += run_system_tests();
     failed += run_text_tests();
     failed += run_threads_tests();
     return failed != 0;

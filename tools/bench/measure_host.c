@@ -130,7 +130,7 @@ vka_status bench_measure_exchange(bench_session *session, bench_result *result, 
     if (status != VKA_OK)
         return status;
     result->bytes = bench_work_of(of).bytes;
-    bench_add_variant(result, run.timing.in_place ? "in place" : "staged");
+    bench_add_variant(result, run.timing.in_place ? "in_place" : "staged");
     bench_add_extra(result, "download_ms", run.timing.download_ms);
     bench_add_extra(result, "add_ms", run.timing.add_ms);
     bench_add_extra(result, "upload_ms", run.timing.upload_ms);

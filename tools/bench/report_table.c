@@ -1,8 +1,8 @@
 /* The table, and the command that repeats a line of it. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "bench/report.h"
 
 output_table *bench_table_new(void)
@@ -54,11 +54,11 @@ static void add_measured(output_table *table, const bench_result *result)
 static void add_notes(output_table *table, const bench_result *result)
 {
     char notes[512];
-    size_t used = (size_t)snprintf(notes, sizeof(notes), "%s", result->variant);
+    vka_text text = {notes, sizeof(notes), 0};
 
-    for (size_t i = 0; i < result->extra_count && used < sizeof(notes); i++)
-        used += (size_t)snprintf(notes + used, sizeof(notes) - used, "%s%s %.3g", used ? ", " : "",
-                                 result->extras[i].name, result->extras[i].value);
+    vka_append(&text, "%s", result->variant);
+    for (size_t i = 0; i < result->extra_count; i++)
+        vka_append(&text, "%s%s %.3g", text.used ? ", " : "", result->extras[i].name, result->extras[i].value);
     output_cell(table, "%s", notes);
 }
 
@@ -79,32 +79,23 @@ void bench_table_add(output_table *table, const bench_session *session, const be
     output_cell(table, "%s: %s", bench_status_name(result->status), result->reason);
 }
 
-__attribute__((format(printf, 3, 4))) static void append(char *out, size_t size, const char *format, ...)
-{
-    size_t used = strlen(out);
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(out + used, size - used, format, arguments);
-    va_end(arguments);
-}
-
 void bench_command(const bench_session *session, const bench_result *result, char *out, size_t size)
 {
     const bench_options *options = &session->options;
     uint32_t first = result->device == BENCH_HOST ? 0 : (uint32_t)result->device;
     uint32_t count = result->device == BENCH_HOST ? session->devices : 1;
+    vka_text text = {out, size, 0};
 
-    snprintf(out, size, "vkattn bench --devices");
+    vka_append(&text, "vkattn bench --devices");
     for (uint32_t d = first; d < first + count; d++)
-        append(out, size, "%c%u", d == first ? ' ' : ',', session->info[d].index);
-    append(out, size, " --filter %s --samples %u", result->of->name, options->limits.samples);
+        vka_append(&text, "%c%u", d == first ? ' ' : ',', session->info[d].index);
+    vka_append(&text, " --filter %s --samples %u", result->of->name, options->limits.samples);
     if (options->quick)
-        append(out, size, " --quick");
+        vka_append(&text, " --quick");
     else
-        append(out, size, " --max-time %.0f", options->limits.max_ms / 1e3);
+        vka_append(&text, " --max-time %.0f", options->limits.max_ms / 1e3);
     if (options->variants)
-        append(out, size, " --variants '%s'", options->variants);
+        vka_append(&text, " --variants '%s'", options->variants);
     if (options->pretend)
-        append(out, size, " --pretend '%s'", options->pretend);
+        vka_append(&text, " --pretend '%s'", options->pretend);
 }

@@ -2,8 +2,9 @@
 #include "bench/result.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/text.h"
 
 const char *bench_status_name(bench_status status)
 {
@@ -55,8 +56,8 @@ void bench_add_extra(bench_result *result, const char *name, double value)
 
 void bench_add_variant(bench_result *result, const char *name)
 {
-    size_t used = strlen(result->variant);
+    vka_text text = {result->variant, sizeof(result->variant), strlen(result->variant)};
 
     if (name && !strstr(result->variant, name))
-        snprintf(result->variant + used, sizeof(result->variant) - used, "%s%s", used ? "+" : "", name);
+        vka_append(&text, "%s%s", text.used ? "+" : "", name);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "progress.h"
 
 static void print_warning(void *user, int level, const char *message)
@@ -58,13 +59,11 @@ void bench_session_close(bench_session *session)
 vka_status bench_open_context(const bench_session *session, uint32_t first, uint32_t count, vka_context **out,
                               vka_error *error)
 {
-    char devices[12 * BENCH_MAX_DEVICES] = "";
+    char devices[12 * BENCH_MAX_DEVICES];
+    vka_text text = {devices, sizeof(devices), 0};
 
-    for (uint32_t d = first; d < first + count; d++) {
-        size_t used = strlen(devices);
-
-        snprintf(devices + used, sizeof(devices) - used, "%s%u", used ? "," : "", session->info[d].index);
-    }
+    for (uint32_t d = first; d < first + count; d++)
+        vka_append(&text, "%s%u", text.used ? "," : "", session->info[d].index);
     return open_context(&session->options, devices, out, error);
 }
 
