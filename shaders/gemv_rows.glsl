@@ -1,33 +1,34 @@
-/* One function of gemv.comp, included for each number of rows: GEMV_SUM is its name, GEMV_ROWS the rows. It sums the
- * octets depth_lane, depth_lane + DEPTH_LANES, ... of COLS columns into `part`. */
-void GEMV_SUM(uint row, uint col, uint tile_col, uint depth_lane)
+/* One function of gemv.comp, included for each number of rows: GEMV_SUM is its name, GEMV_ROWS the rows it has room for.
+ * It sums the octets depth_lane, depth_lane + DEPTH_LANES, ... of columns column, column + LANE_COLS, ... */
+void GEMV_SUM(uint row, uint rows, uint column, uint depth_lane)
 {
     uint x_at[GEMV_ROWS];
     uint w_at[COLS];
     float sum[COLS][GEMV_ROWS];
     [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
-        x_at[r] = (push.x_offset + min(row + r, push.rows - 1u) * push.x_stride) / 4u;
+        x_at[r] = (push.x_offset + (row + min(r, rows - 1u)) * push.x_stride) / 4u;
     [[unroll]] for (uint c = 0u; c < COLS; c++) {
-        w_at[c] = (push.w_offset + min(col + tile_col + c, push.cols - 1u) * push.w_stride) / 8u;
+        w_at[c] = column_octet(column + c * LANE_COLS);
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
             sum[c][r] = 0.0;
     }
     for (uint k = depth_lane; k < push.depth / 8u; k += DEPTH_LANES) {
-        octet rows[GEMV_ROWS];
+        octet x[GEMV_ROWS];
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
-            rows[r] = load_floats(x_at[r] + 2u * k);
+            x[r] = load_floats(x_at[r] + 2u * k);
         [[unroll]] for (uint c = 0u; c < COLS; c++) {
-            octet weight = load_stored(w_at[c] + k);
+            octet weight = load_stored(w_at[c] + LANE_COLS * k);
             [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
                 [[unroll]] for (uint i = 0u; i < 4u; i++) {
-                    sum[c][r] = fma(rows[r].lo[i], weight.lo[i], sum[c][r]);
-                    sum[c][r] = fma(rows[r].hi[i], weight.hi[i], sum[c][r]);
+                    sum[c][r] = fma(x[r].lo[i], weight.lo[i], sum[c][r]);
+                    sum[c][r] = fma(x[r].hi[i], weight.hi[i], sum[c][r]);
                 }
         }
     }
     [[unroll]] for (uint c = 0u; c < COLS; c++)
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
-            part[r][tile_col + c][depth_lane] = sum[c][r];
+            if (r < rows)
+                keep(row + r, column + c * LANE_COLS, depth_lane, sum[c][r]);
 }
 #undef GEMV_SUM
 #undef GEMV_ROWS

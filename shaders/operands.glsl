@@ -30,7 +30,13 @@ layout(std430, set = 0, binding = VKA_QUAD_BINDING) readonly buffer Quads { vec4
 #define QUAD(index)   quads[index]
 #endif
 
-/* Eight floats of a row; `index` counts quads. */
+/* Four floats of a row; `index` counts quads. */
+vec4 load_quad(uint index)
+{
+    return QUAD(index);
+}
+
+/* Eight floats of a row. */
 octet load_floats(uint index)
 {
     return octet(QUAD(index), QUAD(index + 1u));

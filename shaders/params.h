@@ -29,7 +29,9 @@
 
 /* GEMM, GEMV: y[i, j] = sum over k of x[i, k] * w[j, k], i < rows, j < cols, k < depth (a multiple of 8).
  * Bindings: 0 x (float), 1 w (float, or two 16-bit values a word, the lower-addressed one in the low half),
- * 2 y (float). w_offset and w_stride count weight elements and are multiples of 8. */
+ * 2 y (float). w_offset and w_stride count weight elements and are multiples of 8.
+ * Weights lie in groups of eight columns j whose octets (eight consecutive k) are interleaved: w[j, k] is element k % 8 of
+ * octet (j / 8 * w_stride + w_offset + k) / 8 * 8 + j % 8. The last group is complete in memory. */
 VKA_RECORD_BEGIN(gemm_push)
     VKA_UINT rows;
     VKA_UINT cols;

@@ -26,7 +26,6 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
 {
     const vka_caps *caps = gpu_device_caps(layer->context->devices[device].gpu);
     const vka_shard *shard = &layer->devices[device].shard;
-    uint64_t weight = vka_dtype_size(layer->weight_dtype);
     uint64_t columns = layer_qkv_columns(layer, shard);
     uint64_t q_columns = (uint64_t)shard->q_heads * layer->qk_pad, v_columns = (uint64_t)shard->q_heads * layer->v_pad;
     const char *fewer_heads = "raise tp, or place fewer ranks on this device";
@@ -35,8 +34,10 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
         uint64_t bytes;
         const char *what, *advice;
     } pieces[] = {
-        {layer->hidden_pad * weight, "a row of the QKV weights", too_wide},
-        {v_columns * weight, "a row of the output projection weights", fewer_heads},
+        {matrix_group_bytes(layer->hidden_pad, layer->weight_dtype), "a group of eight rows of the QKV weights",
+         too_wide},
+        {matrix_group_bytes((uint32_t)v_columns, layer->weight_dtype),
+         "a group of eight rows of the output projection weights", fewer_heads},
         {(columns + 2ull * layer->qk_pad) * 4, "the biases and norm weights", fewer_heads},
         {layer->hidden_stride * 4ull, "a row of hidden states", too_wide},
         {layer->hidden_pad * 4ull * layer_partials(layer, shard), "a row of the partial sums", too_wide},

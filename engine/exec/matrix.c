@@ -4,43 +4,84 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "base/threads.h"
 #include "exec/staged.h"
 
-#define ROWS_PER_TASK 16
+uint64_t matrix_group_bytes(uint32_t depth, vka_dtype dtype)
+{
+    return (uint64_t)MATRIX_GROUP * depth * vka_dtype_size(dtype);
+}
 
 uint32_t matrix_panel_rows(const vka_caps *caps, uint32_t depth, vka_dtype dtype)
 {
-    uint64_t rows = vka_caps_max_tensor(caps) / ((uint64_t)depth * vka_dtype_size(dtype));
+    uint64_t groups = vka_caps_max_tensor(caps) / matrix_group_bytes(depth, dtype);
+    uint64_t most = UINT32_MAX / MATRIX_GROUP;
 
-    return rows > UINT32_MAX ? UINT32_MAX : (uint32_t)rows;
+    return (uint32_t)(groups < most ? groups : most) * MATRIX_GROUP;
+}
+
+static size_t octet_bytes(const matrix_row *row)
+{
+    return MATRIX_OCTET * vka_dtype_size(row->dtype);
+}
+
+void matrix_put(matrix_row *row, const void *elements, vka_dtype dtype, uint32_t count)
+{
+    const unsigned char *from = elements;
+    size_t size = vka_dtype_size(row->dtype), step = MATRIX_OCTET * vka_dtype_size(dtype);
+
+    for (uint32_t done = 0; done < count; done += MATRIX_OCTET, from += step) {
+        uint32_t part = count - done < MATRIX_OCTET ? count - done : MATRIX_OCTET;
+        vka_convert(row->next, row->dtype, from, dtype, part);
+        memset(row->next + part * size, 0, (MATRIX_OCTET - part) * size);
+        row->next += MATRIX_GROUP * octet_bytes(row);
+    }
+}
+
+void matrix_put_zeros(matrix_row *row, uint32_t count)
+{
+    for (uint32_t done = 0; done < count; done += MATRIX_OCTET) {
+        memset(row->next, 0, octet_bytes(row));
+        row->next += MATRIX_GROUP * octet_bytes(row);
+    }
 }
 
 typedef struct panel_fill {
+    const weight_matrix *matrix;
     matrix_row_fn fill;
     void *user;
-    uint32_t first_row; /* of the panel */
-    uint64_t row_bytes;
+    uint32_t first_row;    /* of the panel */
     unsigned char *target; /* of the piece being filled */
     uint32_t piece_row;    /* its first row */
 } panel_fill;
 
-static void fill_rows(void *user, size_t begin, size_t end)
+static void fill_groups(void *user, size_t begin, size_t end)
 {
     const panel_fill *panel = user;
+    const weight_matrix *matrix = panel->matrix;
+    uint64_t group_bytes = matrix_group_bytes(matrix->depth, matrix->dtype);
 
-    for (size_t row = begin; row < end; row++) {
-        panel->fill(panel->user, panel->piece_row + (uint32_t)row, panel->target + row * panel->row_bytes);
+    for (size_t i = begin * MATRIX_GROUP; i < end * MATRIX_GROUP; i++) {
+        matrix_row out = {panel->target + i / MATRIX_GROUP * group_bytes, matrix->dtype};
+        uint32_t row = panel->piece_row + (uint32_t)i;
+        out.next += i % MATRIX_GROUP * octet_bytes(&out);
+        if (row < matrix->rows) {
+            panel->fill(panel->user, row, &out);
+        } else {
+            matrix_put_zeros(&out, matrix->depth);
+        }
     }
 }
 
 static void fill_piece(void *user, void *target, uint64_t offset, uint64_t bytes)
 {
     panel_fill *panel = user;
+    uint64_t group_bytes = matrix_group_bytes(panel->matrix->depth, panel->matrix->dtype);
 
     panel->target = target;
-    panel->piece_row = panel->first_row + (uint32_t)(offset / panel->row_bytes);
-    vka_parallel_for((size_t)(bytes / panel->row_bytes), ROWS_PER_TASK, fill_rows, panel);
+    panel->piece_row = panel->first_row + (uint32_t)(offset / group_bytes) * MATRIX_GROUP;
+    vka_parallel_for((size_t)(bytes / group_bytes), 1, fill_groups, panel);
 }
 
 static vka_status create_panel(weight_matrix *matrix, gpu_device *device, uint32_t index, const char *name,
@@ -48,13 +89,13 @@ static vka_status create_panel(weight_matrix *matrix, gpu_device *device, uint32
 {
     uint32_t first = index * matrix->panel_rows;
     uint32_t rows = matrix->rows - first < matrix->panel_rows ? matrix->rows - first : matrix->panel_rows;
-    uint64_t row_bytes = (uint64_t)matrix->depth * vka_dtype_size(matrix->dtype);
-    panel_fill panel = {.fill = fill, .user = user, .first_row = first, .row_bytes = row_bytes};
-    vka_status status =
-        gpu_buffer_create(&matrix->panel[index], device, rows * row_bytes, GPU_MEMORY_DEVICE, name, error);
+    uint64_t group_bytes = matrix_group_bytes(matrix->depth, matrix->dtype);
+    uint64_t bytes = (rows + MATRIX_GROUP - 1) / MATRIX_GROUP * group_bytes;
+    panel_fill panel = {.matrix = matrix, .fill = fill, .user = user, .first_row = first};
+    vka_status status = gpu_buffer_create(&matrix->panel[index], device, bytes, GPU_MEMORY_DEVICE, name, error);
 
     return status == VKA_OK
-               ? staged_upload(device, matrix->panel[index], 0, rows * row_bytes, row_bytes, fill_piece, &panel, error)
+               ? staged_upload(device, matrix->panel[index], 0, bytes, group_bytes, fill_piece, &panel, error)
                : status;
 }
 

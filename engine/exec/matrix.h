@@ -1,4 +1,6 @@
-/* A weight matrix on one device, cut in row panels so that each fits the device's buffer limits. */
+/* A weight matrix on one device, cut in row panels so that each fits the device's buffer limits. Rows lie in groups of
+ * eight whose octets are interleaved, as gemm_push in shaders/params.h says, so that eight neighbouring invocations,
+ * one a row, read one run of memory. */
 #ifndef VKA_EXEC_MATRIX_H
 #define VKA_EXEC_MATRIX_H
 
@@ -10,15 +12,31 @@ typedef struct weight_matrix {
     uint32_t rows;
     uint32_t depth; /* elements per row, a multiple of 8 */
     vka_dtype dtype;
-    uint32_t panel_rows;
+    uint32_t panel_rows; /* a multiple of MATRIX_GROUP */
     uint32_t panels;
     gpu_buffer **panel; /* [panels] */
 } weight_matrix;
 
-/* Writes row `row` as `depth` elements of the matrix's dtype to `target`. May be called by several threads at once. */
-typedef void (*matrix_row_fn)(void *user, uint32_t row, void *target);
+#define MATRIX_GROUP 8u
+#define MATRIX_OCTET 8u
 
-/* Rows that fit one panel under the limits; 0: not even one does. */
+/* Where the octets of one row go. */
+typedef struct matrix_row {
+    unsigned char *next; /* the next octet */
+    vka_dtype dtype;
+} matrix_row;
+
+/* Appends `count` elements to the row, then zeros up to the next whole octet. */
+void matrix_put(matrix_row *row, const void *elements, vka_dtype dtype, uint32_t count);
+/* Appends `count` zeros, a multiple of 8. */
+void matrix_put_zeros(matrix_row *row, uint32_t count);
+
+/* Puts the `depth` elements of row `row`. May be called by several threads at once. */
+typedef void (*matrix_row_fn)(void *user, uint32_t row, matrix_row *out);
+
+/* Bytes of the smallest panel: one group of rows. */
+uint64_t matrix_group_bytes(uint32_t depth, vka_dtype dtype);
+/* Rows that fit one panel under the limits; 0: not even a group does. */
 uint32_t matrix_panel_rows(const vka_caps *caps, uint32_t depth, vka_dtype dtype);
 
 vka_status matrix_create(weight_matrix *out, gpu_device *device, uint32_t rows, uint32_t depth, vka_dtype dtype,

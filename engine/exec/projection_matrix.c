@@ -1,28 +1,20 @@
-/* A caller's matrix on one device: rows are padded with zeros to a multiple of 8, as kernels read them. */
-#include <string.h>
-
+/* A caller's matrix on one device. */
 #include "base/error.h"
-#include "base/half.h"
 #include "exec/limits.h"
 #include "exec/projection.h"
 
-typedef struct matrix_source {
-    const vka_tensor *weights;
-    vka_dtype stored;
-    uint32_t pad;
-} matrix_source;
-
-static void fill_row(void *user, uint32_t row, void *target)
+static void fill_row(void *user, uint32_t row, matrix_row *out)
 {
-    const matrix_source *source = user;
-    const vka_tensor *weights = source->weights;
+    const vka_tensor *weights = user;
     uint64_t stride = weights->row_stride != 0 ? weights->row_stride : weights->cols;
-    size_t cols = (size_t)weights->cols, size = vka_dtype_size(source->stored);
 
-    vka_convert(target, source->stored,
-                (const unsigned char *)weights->data + row * stride * vka_dtype_size(weights->dtype), weights->dtype,
-                cols);
-    memset((unsigned char *)target + cols * size, 0, (source->pad - cols) * size);
+    matrix_put(out, (const unsigned char *)weights->data + row * stride * vka_dtype_size(weights->dtype),
+               weights->dtype, (uint32_t)weights->cols);
+}
+
+static uint32_t padded(const vka_tensor *weights)
+{
+    return ((uint32_t)weights->cols + MATRIX_OCTET - 1) / MATRIX_OCTET * MATRIX_OCTET;
 }
 
 static vka_status check(const vka_context *context, uint32_t device, const vka_tensor *weights, vka_dtype stored,
@@ -48,16 +40,18 @@ static vka_status check(const vka_context *context, uint32_t device, const vka_t
             (unsigned long long)weights->row_stride);
     }
     return limits_check(gpu_device_caps(context->devices[device].gpu), device,
-                        (weights->cols + 7) / 8 * 8 * vka_dtype_size(stored), "a row of the matrix",
+                        matrix_group_bytes(padded(weights), stored), "a group of eight rows of the matrix",
                         "a row cannot be cut; use another device", error);
 }
 
 vka_status exec_matrix_create(vka_matrix **out, vka_context *context, uint32_t device, const vka_tensor *weights,
                               vka_dtype stored, vka_error *error)
 {
-    matrix_source source = {weights, stored != VKA_DTYPE_DEFAULT ? stored : weights->dtype, 0};
-    vka_status status = check(context, device, weights, source.stored, error);
+    vka_tensor source = *weights;
     vka_matrix *matrix;
+
+    stored = stored != VKA_DTYPE_DEFAULT ? stored : weights->dtype;
+    vka_status status = check(context, device, weights, stored, error);
 
     if (status != VKA_OK) {
         return status;
@@ -66,12 +60,11 @@ vka_status exec_matrix_create(vka_matrix **out, vka_context *context, uint32_t d
     if (matrix == NULL) {
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for a matrix");
     }
-    source.pad = ((uint32_t)weights->cols + 7) / 8 * 8;
     matrix->context = context;
     matrix->device = device;
     matrix->depth = (uint32_t)weights->cols;
-    status = matrix_create(&matrix->weights, context->devices[device].gpu, (uint32_t)weights->rows, source.pad,
-                           source.stored, "matrix panel", fill_row, &source, &context->allocator, error);
+    status = matrix_create(&matrix->weights, context->devices[device].gpu, (uint32_t)weights->rows, padded(weights),
+                           stored, "matrix panel", fill_row, &source, &context->allocator, error);
     if (status != VKA_OK) {
         vka_free(&context->allocator, matrix);
         return status;

@@ -52,34 +52,26 @@ static const void *element(const vka_tensor *tensor, uint64_t row, uint64_t col)
     return (const unsigned char *)tensor->data + (row * stride + col) * vka_dtype_size(tensor->dtype);
 }
 
-static void fill_qkv_row(void *user, uint32_t row, void *target)
+static void fill_qkv_row(void *user, uint32_t row, matrix_row *out)
 {
     const shard_source *source = user;
     row_origin origin = qkv_origin(source, row);
-    uint32_t hidden = source->layer->desc.hidden_size;
-    size_t size = vka_dtype_size(source->layer->weight_dtype);
-    uint32_t real = origin.padding ? 0 : hidden;
 
-    if (real > 0) {
-        vka_convert(target, source->layer->weight_dtype, element(origin.matrix, origin.row, 0), origin.matrix->dtype,
-                    real);
+    if (origin.padding) {
+        matrix_put_zeros(out, source->layer->hidden_pad);
+    } else {
+        matrix_put(out, element(origin.matrix, origin.row, 0), origin.matrix->dtype, source->layer->desc.hidden_size);
     }
-    memset((unsigned char *)target + real * size, 0, (source->layer->hidden_pad - real) * size);
 }
 
-static void fill_output_row(void *user, uint32_t row, void *target)
+static void fill_output_row(void *user, uint32_t row, matrix_row *out)
 {
     const shard_source *source = user;
-    const vka_layer *layer = source->layer;
     const vka_tensor *o = &source->weights->o;
-    size_t size = vka_dtype_size(layer->weight_dtype);
-    unsigned char *out = target;
+    uint32_t dim = source->layer->desc.v_head_dim;
 
     for (uint32_t h = 0; h < source->shard->q_heads; h++) {
-        uint64_t col = (uint64_t)source->shard->q_head[h] * layer->desc.v_head_dim;
-        vka_convert(out, layer->weight_dtype, element(o, row, col), o->dtype, layer->desc.v_head_dim);
-        memset(out + layer->desc.v_head_dim * size, 0, (layer->v_pad - layer->desc.v_head_dim) * size);
-        out += layer->v_pad * size;
+        matrix_put(out, element(o, row, (uint64_t)source->shard->q_head[h] * dim), o->dtype, dim);
     }
 }
 

@@ -12,22 +12,40 @@ enum { GAP = 8 }; /* NaN between rows of x and w, guards between rows of y */
 
 typedef struct projection {
     rig_buffer x, w, y;
+    unsigned char *w_rows; /* the stored weights once more, row after row */
     gemm_push push;
     vka_dtype dtype;
 } projection;
 
-/* Rows of noise at `offset`, `stride` elements apart. */
-static void put_rows(rig_buffer *buffer, vka_dtype dtype, size_t offset, size_t stride, size_t rows, size_t count,
-                     uint32_t stream)
+/* Rows of noise, `stride` floats apart. */
+static void put_rows(rig_buffer *buffer, size_t stride, size_t rows, size_t count)
 {
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < count; i++)
-            rig_put(buffer, dtype, offset + r * stride + i, noise(stream, r * 10000 + i));
+            rig_put(buffer, VKA_F32, RIG_EDGE + r * stride + i, noise(1, r * 10000 + i));
+}
+
+/* Where gemm_push says that w[j, k] lies. */
+static size_t weight_element(const gemm_push *push, size_t j, size_t k)
+{
+    return ((j / 8 * push->w_stride + push->w_offset + k) / 8 * 8 + j % 8) * 8 + k % 8;
+}
+
+static void put_weights(projection *p)
+{
+    size_t cols = p->push.cols, depth = p->push.depth, size = vka_dtype_size(p->dtype);
+    p->w_rows = malloc(cols * depth * size);
+    assert_non_null(p->w_rows);
+    for (size_t j = 0; j < cols; j++)
+        for (size_t k = 0; k < depth; k++) {
+            size_t element = weight_element(&p->push, j, k);
+            rig_put(&p->w, p->dtype, element, noise(2, j * 10000 + k));
+            memcpy(p->w_rows + (j * depth + k) * size, (const unsigned char *)p->w.u + element * size, size);
+        }
 }
 
 static void projection_make(projection *p, test_rig *rig, vka_dtype dtype, projection_shape shape)
 {
-    size_t edge = rig_edge(dtype);
     uint32_t y_stride = (shape.cols + GAP + 3) / 4 * 4;
     p->dtype = dtype;
     p->push = (gemm_push){.rows = shape.rows,
@@ -35,15 +53,16 @@ static void projection_make(projection *p, test_rig *rig, vka_dtype dtype, proje
                           .depth = shape.depth,
                           .x_offset = RIG_EDGE,
                           .x_stride = shape.depth + GAP / 2,
-                          .w_offset = (uint32_t)edge,
+                          .w_offset = (uint32_t)rig_edge(dtype) / 8,
                           .w_stride = shape.depth + GAP,
                           .y_offset = RIG_EDGE,
                           .y_stride = y_stride};
     p->x = rig_buffer_new(rig, 2 * RIG_EDGE + (size_t)shape.rows * p->push.x_stride);
-    p->w = rig_buffer_new(rig, 2 * RIG_EDGE + (size_t)shape.cols * p->push.w_stride / (edge / RIG_EDGE));
+    size_t groups = (shape.cols + 7) / 8;
+    p->w = rig_buffer_new(rig, 2 * RIG_EDGE + groups * 8 * p->push.w_stride * vka_dtype_size(dtype) / 4);
     p->y = rig_buffer_new(rig, 2 * RIG_EDGE + (size_t)shape.rows * y_stride);
-    put_rows(&p->x, VKA_F32, RIG_EDGE, p->push.x_stride, shape.rows, shape.depth, 1);
-    put_rows(&p->w, dtype, edge, p->push.w_stride, shape.cols, shape.depth, 2);
+    put_rows(&p->x, p->push.x_stride, shape.rows, shape.depth);
+    put_weights(p);
     for (size_t r = 0; r < shape.rows; r++)
         for (size_t c = 0; c < shape.cols; c++)
             p->y.written[RIG_EDGE + r * y_stride + c] = true;
@@ -54,6 +73,7 @@ static void projection_free(projection *p)
     rig_buffer_free(&p->x);
     rig_buffer_free(&p->w);
     rig_buffer_free(&p->y);
+    free(p->w_rows);
 }
 
 static void projection_run(projection *p, test_rig *rig, const vka_variant *variant)
@@ -71,18 +91,13 @@ void check_projection(test_rig *rig, const vka_variant *variant, projection_shap
     verify_result result = {0};
     projection_make(&p, rig, variant->dtype, shape);
     projection_run(&p, rig, variant);
-    size_t element = variant->dtype == VKA_F32 ? 4 : 2;
     verify_projection_params params = {
         .rows = shape.rows,
         .cols = shape.cols,
         .depth = shape.depth,
         .x = p.x.f + p.push.x_offset,
         .x_stride = p.push.x_stride,
-        .weights = {.data = (const unsigned char *)p.w.u + p.push.w_offset * element,
-                    .dtype = variant->dtype,
-                    .rows = shape.cols,
-                    .cols = shape.depth,
-                    .row_stride = p.push.w_stride},
+        .weights = {.data = p.w_rows, .dtype = variant->dtype, .rows = shape.cols, .cols = shape.depth},
         .stored = variant->dtype,
         .y = p.y.f + p.push.y_offset,
         .y_stride = p.push.y_stride,
@@ -117,14 +132,14 @@ static void check_place(test_rig *rig, const vka_variant *variant)
     projection_make(&large, rig, variant->dtype, (projection_shape){70, 130, 1096});
     projection_run(&large, rig, variant);
     for (uint32_t rows = 1; rows <= 9; rows += 2) {
-        uint32_t cols = 11 + rows;
         uint32_t row = 70 - rows;
-        uint32_t col = 130 - cols;
+        uint32_t col = 128 - rows / 2 * 8; /* the first of a group */
+        uint32_t cols = 130 - col;
         projection part = large;
         part.push.rows = rows;
         part.push.cols = cols;
         part.push.x_offset += row * part.push.x_stride;
-        part.push.w_offset += col * part.push.w_stride;
+        part.push.w_offset += col / 8 * part.push.w_stride;
         part.y = rig_buffer_new(rig, large.y.words);
         for (uint32_t r = 0; r < rows; r++)
             for (uint32_t c = 0; c < cols; c++)
