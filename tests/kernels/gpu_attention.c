@@ -7,12 +7,29 @@
 #include "kernels/gpu_tests.h"
 #include "support/require.h"
 
-/* Head sizes; those marked run with both cache types, the others with F16 only. */
+/* Head sizes, and which variants run them: those of the floor or others, by cache type. */
+enum { FLOOR_F16 = 1, FLOOR_F32 = 2, OTHER_F16 = 4, OTHER_F32 = 8, ALL = 15 };
 static const struct {
     uint32_t qk_dim, v_dim;
-    bool both;
-} sizes[] = {{1, 1, false},   {5, 3, true},      {8, 8, false},     {64, 64, true},    {80, 80, false},
-             {96, 96, false}, {128, 128, false}, {192, 128, false}, {256, 256, false}, {576, 512, true}};
+    unsigned variants;
+} sizes[] = {
+    {1, 1, FLOOR_F16},
+    {5, 3, ALL},
+    {8, 8, FLOOR_F32},
+    {64, 64, ALL},
+    {80, 80, FLOOR_F16},
+    {96, 96, FLOOR_F32},
+    {128, 128, FLOOR_F16},
+    {256, 256, FLOOR_F16},
+    {192, 128, FLOOR_F32 | OTHER_F16},
+    {576, 512, FLOOR_F16 | OTHER_F16},
+};
+
+static unsigned kind_of(const vka_variant *variant)
+{
+    bool half = variant->dtype == VKA_F16;
+    return variant->needs == 0 ? (half ? FLOOR_F16 : FLOOR_F32) : (half ? OTHER_F16 : OTHER_F32);
+}
 
 /* Masks and layouts; head sizes are put in. */
 static const attention_case prefills[] = {
@@ -103,7 +120,7 @@ static attention_case sized(const attention_case *c, uint32_t qk_dim, uint32_t v
 static void check_sizes(test_rig *rig, const vka_variant *variant, const attention_case *cases, size_t count)
 {
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-        if (variant->dtype == VKA_F32 && !sizes[s].both)
+        if (!(sizes[s].variants & kind_of(variant)))
             continue;
         for (size_t i = 0; i < count; i++) {
             attention_case c = sized(&cases[i], sizes[s].qk_dim, sizes[s].v_dim);
