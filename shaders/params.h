@@ -163,8 +163,8 @@ VKA_RECORD_BEGIN(pack_push)
     VKA_UINT dst_head_stride;
 VKA_RECORD_END(pack_push)
 
-/* PEAK_FMA: every invocation does count * PEAK_FMA_STEPS * tile_cols multiply-adds x = x * factor + term. Binding: 0 sums
- * (float, one an invocation).
+/* PEAK_FMA: every invocation does count * PEAK_FMA_STEPS * tile_cols multiply-adds x = x * factor + term. Binding:
+ * 0 sums (float, one an invocation).
  * PEAK_READ: workgroup g reads vectors g*count*local .. (g + 1)*count*local - 1 of 16 bytes; count is a multiple of
  * PEAK_UNROLL. A sum that equals `term` is stored. Bindings: 0 source, 1 sums.
  * PEAK_COPY: the same vectors, copied. Bindings: 0 source, 1 destination. */

@@ -1,6 +1,7 @@
 #version 450
-/* The peak of reading a storage buffer, or a uniform texel buffer: a workgroup reads one contiguous piece, neighbouring invocations neighbouring
- * vectors. The sum is stored where it has a value that it never has, so that nothing but reading takes time. */
+/* The peak of reading a storage buffer, or a uniform texel buffer: a workgroup reads one contiguous piece, neighbouring
+ * invocations neighbouring vectors. The sum is stored where it has a value that it never has, so that nothing but reading
+ * takes time. */
 #include "common.glsl"
 
 layout(push_constant) uniform Push { peak_push push; };
