@@ -255,6 +255,8 @@ const command command_bench = {
     .details = "Times are medians; 'spread' is the interquartile range beside the median. Work is counted by\n"
                "definition: attention by the visible pairs of query and key, operands and results once. 'peak' is\n"
                "the share of the FMA peak for prefill and GEMM, of the read peak for decoding and GEMV.\n"
+               "layer.first opens everything anew, but a driver may keep compiled shaders of its own (Mesa does,\n"
+               "unless MESA_SHADER_CACHE_DISABLE=true).\n"
                "A case that cannot run says why; only an error makes the command fail.",
     .run = run,
 };
