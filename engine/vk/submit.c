@@ -120,8 +120,12 @@ vka_status gpu_wait(gpu_device *device, uint64_t ticket, vka_error *error)
         return gpu_fail(device, error, VKA_ERR_ARGUMENT, "ticket %" PRIu64 " was not given yet; the last is %" PRIu64,
                         ticket, device->last_ticket);
     result = device->fn.WaitSemaphores(device->handle, &info, UINT64_MAX);
-    if (result != VK_SUCCESS)
-        return gpu_fail_vk(device, error, result, "vkWaitSemaphores failed on device '%s'", device->info->name);
+    if (result != VK_SUCCESS) {
+        status = gpu_fail_vk(device, error, result, "vkWaitSemaphores failed on device '%s'", device->info->name);
+        if (!device->lost)
+            gpu_settle(device); /* callers go on to reuse and free what the device may still work on */
+        return status;
+    }
     if (ticket > device->completed_ticket)
         device->completed_ticket = ticket;
     return collect_stamps(device, error);
