@@ -76,8 +76,9 @@ vka_status vka_context_variant(const vka_context *context, uint32_t device, uint
     info->name = row->name;
     info->kernel = vka_kernel_name(row->kernel);
     info->dtype = row->dtype == VKA_DTYPE_DEFAULT ? "any" : vka_dtype_name(row->dtype);
-    info->selected = vka_variant_reason(index, gpu_device_caps(context->devices[device].gpu), context->variants,
-                                        info->reason, sizeof(info->reason));
+    const exec_device *on = &context->devices[device];
+    info->selected = tuning_reason(index, gpu_device_caps(on->gpu), context->variants, &on->tuned, info->reason,
+                                   sizeof(info->reason));
     return VKA_OK;
 }
 

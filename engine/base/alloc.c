@@ -43,6 +43,16 @@ void *vka_realloc(const vka_allocator *allocator, void *pointer, size_t count, s
     return allocator->realloc(allocator->user, pointer, bytes);
 }
 
+char *vka_copy_text(const vka_allocator *allocator, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = vka_alloc(allocator, size, 1);
+
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
 void vka_free(const vka_allocator *allocator, void *pointer)
 {
     if (!pointer)

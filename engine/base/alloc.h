@@ -15,6 +15,8 @@ typedef struct vka_allocator {
 void *vka_alloc(const vka_allocator *allocator, size_t count, size_t size);
 /* Grows or shrinks; new bytes are not zeroed; the old block stays valid on failure. */
 void *vka_realloc(const vka_allocator *allocator, void *pointer, size_t count, size_t size);
+/* A copy of `text`, or NULL on exhaustion. */
+char *vka_copy_text(const vka_allocator *allocator, const char *text);
 void vka_free(const vka_allocator *allocator, void *pointer);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "exec/call.h"
+#include "exec/tuned.h"
 
 /* Sustained FLOP/s that a device of a type is trusted with: far below what good ones reach, so that a submission stays
  * within its time budget on slow ones. */
@@ -34,34 +35,28 @@ double exec_submit_flops(const vka_context *context, const exec_device *device)
 }
 
 vka_status exec_variant(const vka_context *context, const exec_device *device, vka_kernel kernel, vka_dtype dtype,
-                        const vka_variant **out, vka_error *error)
+                        const vka_variant *tuned, const vka_variant **out, vka_error *error)
 {
-    return vka_variant_select(kernel, dtype, gpu_device_caps(device->gpu), context->variants, out, error);
-}
-
-static vka_status copy_text(const vka_allocator *allocator, const char *text, char **out, vka_error *error)
-{
-    if (text == NULL || text[0] == '\0') {
-        return VKA_OK;
-    }
-    size_t size = strlen(text) + 1;
-    *out = vka_alloc(allocator, size, 1);
-    if (*out == NULL) {
-        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for %zu bytes of text", size);
-    }
-    memcpy(*out, text, size);
-    return VKA_OK;
+    return vka_variant_select_tuned(kernel, dtype, gpu_device_caps(device->gpu), context->variants, tuned, out, error);
 }
 
 /* Every forced name must be a row that at least one kernel of every device accepts; selection says so by name. */
-static vka_status check_variants(const vka_context *context, vka_error *error)
+static vka_status take_variants(vka_context *context, const char *variants, vka_error *error)
 {
     const vka_variant *ignored;
 
-    for (uint32_t d = 0; context->variants != NULL && d < context->device_count; d++) {
+    if (variants == NULL || variants[0] == '\0') {
+        return VKA_OK;
+    }
+    context->variants = vka_copy_text(&context->allocator, variants);
+    if (context->variants == NULL) {
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for the names of forced variants");
+    }
+    for (uint32_t d = 0; d < context->device_count; d++) {
         for (uint32_t i = 0; i < vka_variant_rows(); i++) {
             const vka_variant *row = vka_variant_row(i);
-            vka_status status = exec_variant(context, &context->devices[d], row->kernel, row->dtype, &ignored, error);
+            vka_status status =
+                exec_variant(context, &context->devices[d], row->kernel, row->dtype, NULL, &ignored, error);
             if (status != VKA_OK) {
                 return status;
             }
@@ -124,10 +119,10 @@ vka_status exec_context_create(vka_context **out, const vka_context_params *para
         status = open_devices(context, params, error);
     }
     if (status == VKA_OK) {
-        status = copy_text(&allocator, params->variants, &context->variants, error);
+        status = take_variants(context, params->variants, error);
     }
     if (status == VKA_OK) {
-        status = check_variants(context, error);
+        status = tuned_open(context, params, error);
     }
     if (status != VKA_OK) {
         exec_context_destroy(&context);
@@ -150,12 +145,14 @@ void exec_context_destroy(vka_context **context)
             staged_destroy(&device->scratch[s / EXEC_SLOTS][s % EXEC_SLOTS]);
         }
         tile_plan_destroy(&device->plan);
+        vka_free(&allocator, device->tuning_path);
         gpu_device_close(&device->gpu);
     }
     gpu_instance_destroy(&(*context)->instance);
     call_memory_free(&(*context)->call, &allocator);
     vka_free(&allocator, (*context)->devices);
     vka_free(&allocator, (*context)->variants);
+    vka_free(&allocator, (*context)->tuning_dir);
     vka_free(&allocator, *context);
     *context = NULL;
 }

@@ -10,7 +10,7 @@
 #include "exec/chunk.h"
 #include "exec/staged.h"
 #include "exec/tiles.h"
-#include "kernels/kernels.h"
+#include "kernels/tuning.h"
 #include "vk/gpu.h"
 
 /* Scratch tensors of one device, shared by all layers, grown when a call needs more and kept for the next. Those that
@@ -34,6 +34,8 @@ typedef struct exec_device {
     staged_tensor scratch[EXEC_SCRATCH_COUNT][EXEC_SLOTS]; /* device-only ones use slot 0 */
     tile_plan plan;
     uint64_t pending; /* ticket of the last submission not yet waited for; 0: none */
+    tuning_table tuned;
+    char *tuning_path; /* where its choices are kept, or NULL: nowhere */
 } exec_device;
 
 /* Host memory of a call, kept for the next one and only grown. */
@@ -55,6 +57,8 @@ struct vka_context {
     uint32_t device_count;
     uint32_t submit_budget_ms; /* 0: by device type */
     char *variants;            /* forced variants, or NULL */
+    char *tuning_dir;          /* folder of tuning files, or NULL: neither read nor written */
+    bool pretends;             /* its devices pretend to be lesser ones: tuning files are read only */
     call_memory call;
     bool tracing; /* inside a trace callback: reading the cache is allowed */
     atomic_flag busy;
@@ -77,8 +81,8 @@ vka_status exec_wait_all(vka_context *context, vka_error *error);
  * that the cut into chunks, and with it every bit of the result, does not depend on anything measured. */
 double exec_submit_flops(const vka_context *context, const exec_device *device);
 
-/* The variant for (kernel, dtype) on `device`, under the context's forced list. */
+/* The variant for (kernel, dtype) on `device`: the context's forced names come first, then `tuned` (NULL: none). */
 vka_status exec_variant(const vka_context *context, const exec_device *device, vka_kernel kernel, vka_dtype dtype,
-                        const vka_variant **out, vka_error *error);
+                        const vka_variant *tuned, const vka_variant **out, vka_error *error);
 
 #endif

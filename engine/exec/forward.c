@@ -87,7 +87,8 @@ static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache
                             .cache_dtype = cache->dtype,
                             .pack_dtype = VKA_F32,
                             .qk_pad = layer->qk_pad,
-                            .v_pad = layer->v_pad};
+                            .v_pad = layer->v_pad,
+                            .reproducible = layer->reproducible};
 }
 
 static vka_status prepare_devices(forward_call *call, vka_error *error)

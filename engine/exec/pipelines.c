@@ -40,13 +40,69 @@ vka_status pipelines_make(exec_device *device, const vka_variant *variant, uint3
     return gpu_pipeline_get(device->gpu, &desc, &out->pipeline, error);
 }
 
-static vka_status get_one(const vka_context *context, exec_device *device, vka_kernel kernel,
-                          const pipeline_shape *shape, kernel_pipeline *out, vka_error *error)
+/* Pipelines that are new and have to be warmed. */
+typedef struct warm_list {
+    const kernel_pipeline *kernel[VKA_KERNEL_COUNT + TUNING_ROW_CLASSES];
+    uint32_t count;
+} warm_list;
+
+typedef struct pipeline_request {
+    const vka_context *context;
+    exec_device *device;
+    const pipeline_shape *shape;
+    warm_list warm;
+} pipeline_request;
+
+static vka_status choose_variant(const pipeline_request *request, vka_kernel kernel, tuning_class sizes,
+                                 const vka_variant **out, vka_error *error)
+{
+    const pipeline_shape *shape = request->shape;
+    vka_dtype dtype = kernel_dtype(kernel, shape);
+    const vka_variant *tuned = NULL;
+
+    if (shape->candidate != NULL && shape->candidate->kernel == kernel) {
+        *out = shape->candidate;
+        return VKA_OK;
+    }
+    if (!shape->reproducible) {
+        tuned = tuning_choice(&request->device->tuned, kernel, dtype, sizes);
+    }
+    return exec_variant(request->context, request->device, kernel, dtype, tuned, out, error);
+}
+
+static vka_status get_one(pipeline_request *request, vka_kernel kernel, tuning_class sizes, kernel_pipeline *out,
+                          vka_error *error)
 {
     const vka_variant *variant = NULL;
-    vka_status status = exec_variant(context, device, kernel, kernel_dtype(kernel, shape), &variant, error);
+    uint32_t before = gpu_pipeline_count(request->device->gpu);
+    vka_status status = choose_variant(request, kernel, sizes, &variant, error);
 
-    return status == VKA_OK ? pipelines_make(device, variant, shape->qk_pad, shape->v_pad, out, error) : status;
+    if (status == VKA_OK) {
+        status = pipelines_make(request->device, variant, request->shape->qk_pad, request->shape->v_pad, out, error);
+    }
+    if (gpu_pipeline_count(request->device->gpu) > before) {
+        request->warm.kernel[request->warm.count++] = out;
+    }
+    return status;
+}
+
+/* Projections run a pipeline for each class of rows, the others one for the head sizes of the shape. */
+static vka_status get_kernel(pipeline_request *request, vka_kernel kernel, pipeline_set *out, vka_error *error)
+{
+    bool found = false;
+    vka_status status = VKA_OK;
+
+    for (int i = 0; status == VKA_OK && i < TUNING_ROW_CLASSES; i++) {
+        if (tuning_has_class(kernel, (tuning_class)i)) {
+            status = get_one(request, kernel, (tuning_class)i, &out->projection[i], error);
+            found = true;
+        }
+    }
+    if (found) {
+        return status;
+    }
+    tuning_class heads = tuning_head_class(request->shape->qk_pad, request->shape->v_pad);
+    return get_one(request, kernel, heads, &out->kernel[kernel], error);
 }
 
 /* An empty dispatch with `buffer` at every binding. */
@@ -62,18 +118,14 @@ static vka_status warm_one(recorder *rec, const kernel_pipeline *kernel, gpu_buf
     return step_dispatch(rec, kernel, buffers, zeros, variant->push_bytes, none, error);
 }
 
-/* An empty dispatch of every pipeline in `warm`. */
-static vka_status dispatch_nothing(exec_device *device, const pipeline_set *set, uint32_t warm, vka_error *error)
+static vka_status dispatch_nothing(exec_device *device, const warm_list *warm, vka_error *error)
 {
     gpu_buffer *buffer = device->scratch[EXEC_SCRATCH_CALL][0].buffer;
     recorder rec;
     vka_status status = recorder_begin(&rec, device->gpu, error);
 
-    for (uint32_t k = 0; status == VKA_OK && k < VKA_KERNEL_COUNT; k++) {
-        const kernel_pipeline *kernel = &set->kernel[k];
-        if ((warm >> k & 1u) != 0) {
-            status = warm_one(&rec, kernel, buffer, error);
-        }
+    for (uint32_t i = 0; status == VKA_OK && i < warm->count; i++) {
+        status = warm_one(&rec, warm->kernel[i], buffer, error);
     }
     if (status != VKA_OK) {
         recorder_abandon(&rec);
@@ -85,22 +137,18 @@ static vka_status dispatch_nothing(exec_device *device, const pipeline_set *set,
 vka_status pipelines_get(vka_context *context, exec_device *device, const pipeline_shape *shape, pipeline_set *out,
                          vka_error *error)
 {
-    uint32_t warm = 0;
+    pipeline_request request = {.context = context, .device = device, .shape = shape};
     vka_status status = VKA_OK;
 
     memset(out, 0, sizeof(*out));
     for (uint32_t k = 0; status == VKA_OK && k < VKA_KERNEL_COUNT; k++) {
-        uint32_t before = gpu_pipeline_count(device->gpu);
         if ((shape->kernels >> k & 1u) != 0) {
-            status = get_one(context, device, (vka_kernel)k, shape, &out->kernel[k], error);
-            warm |= (gpu_pipeline_count(device->gpu) > before ? 1u : 0u) << k;
+            status = get_kernel(&request, (vka_kernel)k, out, error);
         }
     }
-    if (status == VKA_OK && warm != 0) {
-        status = exec_scratch_reserve(device, EXEC_SCRATCH_CALL, 0, WARM_BYTES, error);
+    if (status != VKA_OK || request.warm.count == 0) {
+        return status;
     }
-    if (status == VKA_OK && warm != 0) {
-        status = dispatch_nothing(device, out, warm, error);
-    }
-    return status;
+    status = exec_scratch_reserve(device, EXEC_SCRATCH_CALL, 0, WARM_BYTES, error);
+    return status == VKA_OK ? dispatch_nothing(device, &request.warm, error) : status;
 }

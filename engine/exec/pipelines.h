@@ -1,5 +1,5 @@
-/* The pipelines of one layer shape on one device: one variant per kernel, made on first use and warmed by an empty
- * dispatch, since some drivers compile only then. */
+/* The pipelines of one layer shape on one device: one variant per kernel and class of shapes, made on first use and
+ * warmed by an empty dispatch, since some drivers compile only then. */
 #ifndef VKA_EXEC_PIPELINES_H
 #define VKA_EXEC_PIPELINES_H
 
@@ -11,7 +11,8 @@ typedef struct kernel_pipeline {
 } kernel_pipeline;
 
 typedef struct pipeline_set {
-    kernel_pipeline kernel[VKA_KERNEL_COUNT];
+    kernel_pipeline kernel[VKA_KERNEL_COUNT];       /* all but GEMV and GEMM, */
+    kernel_pipeline projection[TUNING_ROW_CLASSES]; /* which are here, by the class of rows that they run for */
 } pipeline_set;
 
 /* Which kernels a set holds, as bits 1 << vka_kernel. */
@@ -25,6 +26,8 @@ typedef struct pipeline_shape {
     vka_dtype cache_dtype;  /* EPILOGUE, PREFILL, DECODE */
     vka_dtype pack_dtype;   /* PACK: the destination's */
     uint32_t qk_pad, v_pad;
+    bool reproducible;            /* nothing that was measured has a say: tuned choices are passed over */
+    const vka_variant *candidate; /* what its kernel runs, whatever selection says, so that it can be measured; NULL */
 } pipeline_shape;
 
 /* The pipeline of one given variant, not warmed. */

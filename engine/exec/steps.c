@@ -23,10 +23,9 @@ vka_status step_dispatch(recorder *rec, const kernel_pipeline *kernel, const ste
     return recorder_dispatch(rec, kernel->pipeline, buffers, count, push, push_bytes, groups, error);
 }
 
-/* GEMV for few rows, GEMM for many: a fixed border, so that a row's result does not depend on anything measured. */
 const kernel_pipeline *step_projection_kernel(const pipeline_set *set, uint32_t rows)
 {
-    return &set->kernel[rows <= vka_gemv_max_rows() ? VKA_KERNEL_GEMV : VKA_KERNEL_GEMM];
+    return &set->projection[tuning_rows_class(rows)];
 }
 
 vka_status step_projection(recorder *rec, const pipeline_set *set, const projection_step *step, vka_error *error)

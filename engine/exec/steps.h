@@ -23,7 +23,7 @@ typedef struct projection_step {
     uint32_t y_part; /* first hazard part that the panels may use: y_part, y_part + 1, ... */
     uint32_t rows;
 } projection_step;
-/* What a projection of `rows` rows runs. */
+/* What a projection of `rows` rows runs: GEMV for few, GEMM for many. */
 const kernel_pipeline *step_projection_kernel(const pipeline_set *set, uint32_t rows);
 vka_status step_projection(recorder *rec, const pipeline_set *set, const projection_step *step, vka_error *error);
 

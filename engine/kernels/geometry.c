@@ -67,8 +67,3 @@ uint32_t vka_texel_operand(vka_kernel kernel, uint32_t k)
 
     return projection ? 1 - k : 2 - k; /* w then x, at 1 and 0; slab then q, at 2 and 1 */
 }
-
-uint32_t vka_gemv_max_rows(void)
-{
-    return 4;
-}

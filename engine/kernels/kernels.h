@@ -91,7 +91,4 @@ void vka_groups_pack(const vka_variant *variant, const pack_push *push, uint32_t
 /* Specialisation constants of a variant: writes their values and returns how many (0 for kernels without any). */
 uint32_t vka_variant_spec(const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad, uint32_t spec[16]);
 
-/* Rows up to which GEMV is used instead of GEMM. A fixed table, so that results do not depend on anything measured. */
-uint32_t vka_gemv_max_rows(void);
-
 #endif

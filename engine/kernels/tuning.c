@@ -66,6 +66,15 @@ const vka_variant *tuning_choice(const tuning_table *table, vka_kernel kernel, v
     return table->choice[kernel][dtype][shape];
 }
 
+void tuning_add(tuning_table *table, const tuning_table *other)
+{
+    for (int kernel = 0; kernel < VKA_KERNEL_COUNT; kernel++)
+        for (int dtype = 0; dtype < TUNING_DTYPES; dtype++)
+            for (int shape = 0; shape < TUNING_CLASSES; shape++)
+                if (other->choice[kernel][dtype][shape])
+                    table->choice[kernel][dtype][shape] = other->choice[kernel][dtype][shape];
+}
+
 uint32_t tuning_decide(const double *median_ms, uint32_t count, uint32_t standard)
 {
     uint32_t best = standard;

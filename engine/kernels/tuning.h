@@ -7,8 +7,9 @@
 
 /* X(ENUM, "text", least, most, kernels): classes of shapes, coarse and few, so that tuning a layer is a matter of
  * seconds and one choice serves many layers. Projections are classed by the rows of a call: what pays for one row does
- * not pay for hundreds. Attention is classed by the larger of the padded head sizes, which decides what fits registers
- * and shared memory. The widths of matrices, numbers of heads and keys matter less, and have no classes. */
+ * not pay for hundreds. (Whether GEMV or GEMM runs the rows of a class is fixed, not measured.) Attention is classed by
+ * the larger of the padded head sizes, which decides what fits registers and shared memory. The widths of matrices and
+ * the numbers of heads and keys matter less, and have no classes. */
 #define TUNING_CLASS_LIST(X)                                                                                           \
     X(TUNING_ROWS_1, "rows=1", 1, 1, TUNING_GEMV)                                                                      \
     X(TUNING_ROWS_4, "rows=2-4", 2, 4, TUNING_GEMV)                                                                    \
@@ -46,6 +47,9 @@ typedef struct tuning_table {
 
 /* NULL where nothing was tuned, or where such a shape has no class. */
 const vka_variant *tuning_choice(const tuning_table *table, vka_kernel kernel, vka_dtype dtype, tuning_class shape);
+
+/* Takes over every choice that `other` has. */
+void tuning_add(tuning_table *table, const tuning_table *other);
 
 /* ---- its file ----
  *

@@ -73,8 +73,8 @@ typedef struct vka_context_params {
      * names are listed by vka_capability_name(). A value above the device's own is refused. */
     const char *pretend;
 
-    /* Force kernel variants, comma-separated names (see vka_context_variant); NULL: highest priority whose needs are
-     * met. A forced variant that the device cannot run is refused with the reason. */
+    /* Force kernel variants, comma-separated names (see vka_context_variant); NULL: what tuning chose, else the highest
+     * priority whose needs are met. A forced variant that the device cannot run is refused with the reason. */
     const char *variants;
 
     uint32_t submit_budget_ms; /* time budget of one submission; 0: 500 for GPUs, 2000 for CPU devices */
@@ -88,6 +88,12 @@ typedef struct vka_context_params {
     void *log_user;
     vka_realloc_fn realloc; /* NULL: malloc, realloc, free */
     void *realloc_user;
+
+    /* Choices of vka_tune() (vkattn/tune.h) are read when the context is made, one file for each device, driver and
+     * version of the library; a damaged or foreign file is passed over with a warning. Without such a call nothing is
+     * ever written. */
+    const char *tuning_cache_dir; /* NULL: $XDG_CACHE_HOME/vkattn/tuning, or $HOME/.cache/vkattn/tuning */
+    uint32_t no_tuning_cache;     /* nonzero: neither read nor write tuned choices */
 } vka_context_params;
 
 typedef struct vka_context vka_context;
@@ -122,8 +128,8 @@ typedef struct vka_variant_info {
     const char *name;   /* e.g. "gemm_f16_floor"; static storage */
     const char *kernel; /* e.g. "gemm" */
     const char *dtype;  /* weights or cache type, "any" where it does not apply */
-    uint32_t selected;  /* nonzero: this is what the device runs for that kernel and dtype */
-    char reason[160];   /* why it was not selected; empty when selected */
+    uint32_t selected;  /* nonzero: this is what the device runs for that kernel and dtype, or for some of its shapes */
+    char reason[160];   /* why it was not selected; where tuning chose, for which shapes it or another runs; else empty */
 } vka_variant_info;
 
 VKA_API uint32_t vka_variant_count(void);
