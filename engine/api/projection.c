@@ -42,7 +42,7 @@ vka_status vka_projection(vka_context *context, const vka_projection_params *par
     if (status != VKA_OK) {
         return status;
     }
-    status = exec_projection(context, &taken, error);
+    status = exec_projection(context, &taken, NULL, error);
     guard_leave(context);
     return status;
 }

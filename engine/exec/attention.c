@@ -115,22 +115,30 @@ static vka_status resolve(attention_call *call, vka_error *error)
     return check_tensors(call, error);
 }
 
-static vka_status get_pipelines(attention_call *call, vka_error *error)
+static vka_status get_packs(attention_call *call, vka_error *error)
 {
-    const pipeline_shape shape = {.kernels = PIPELINES_ATTENTION | 1u << VKA_KERNEL_PACK,
-                                  .cache_dtype = call->params.cache_dtype,
-                                  .pack_dtype = call->params.cache_dtype,
-                                  .qk_pad = call->qk_pad,
-                                  .v_pad = call->v_pad};
+    const pipeline_shape cache = {.kernels = 1u << VKA_KERNEL_PACK, .pack_dtype = call->params.cache_dtype};
     const pipeline_shape floats = {.kernels = 1u << VKA_KERNEL_PACK, .pack_dtype = VKA_F32};
-    vka_status status = pipelines_get(call->context, call->device, &shape, &call->set, error);
+    vka_status status = pipelines_get(call->context, call->device, &cache, &call->pack_cache, error);
 
     if (status == VKA_OK) {
         status = exec_wait_all(call->context, error);
     }
     if (status == VKA_OK) {
-        status = pipelines_get(call->context, call->device, &floats, &call->set_f32, error);
+        status = pipelines_get(call->context, call->device, &floats, &call->pack_floats, error);
     }
+    return status == VKA_OK ? exec_wait_all(call->context, error) : status;
+}
+
+static vka_status get_kernels(attention_call *call, const vka_variant *candidate, vka_error *error)
+{
+    const pipeline_shape shape = {.kernels = PIPELINES_ATTENTION,
+                                  .cache_dtype = call->params.cache_dtype,
+                                  .qk_pad = call->qk_pad,
+                                  .v_pad = call->v_pad,
+                                  .candidate = candidate};
+    vka_status status = pipelines_get(call->context, call->device, &shape, &call->set, error);
+
     return status == VKA_OK ? exec_wait_all(call->context, error) : status;
 }
 
@@ -194,16 +202,27 @@ static vka_status start_planner(attention_call *call, vka_error *error)
     return VKA_OK;
 }
 
-static vka_status run(attention_call *call, vka_error *error)
+vka_status attention_open(attention_call *call, vka_context *context, const vka_attention_params *params,
+                          vka_error *error)
 {
-    vka_status status = get_pipelines(call, error);
+    *call = (attention_call){.params = *params, .context = context};
+    vka_status status = resolve(call, error);
 
+    if (status == VKA_OK) {
+        status = get_packs(call, error);
+    }
     if (status == VKA_OK) {
         status = list_heads(call, error);
     }
-    if (status == VKA_OK) {
-        status = attention_load_kv(call, error);
-    }
+    return status == VKA_OK ? attention_load_kv(call, error) : status;
+}
+
+vka_status attention_run(attention_call *call, const vka_variant *candidate, vka_error *error)
+{
+    vka_status status = get_kernels(call, candidate, error);
+
+    call->gpu_ms = call->wall_ms = 0;
+    call->planner.cursor = (chunk_cursor){0};
     if (status == VKA_OK) {
         status = list_sequences(call, error);
     }
@@ -225,7 +244,7 @@ static vka_status run(attention_call *call, vka_error *error)
     return status;
 }
 
-static void release(attention_call *call)
+void attention_close(attention_call *call)
 {
     (void)exec_wait_all(call->context, NULL);
     for (uint32_t i = 0; i < call->slab_count; i++) {
@@ -238,14 +257,13 @@ static void release(attention_call *call)
 
 vka_status exec_attention(vka_context *context, const vka_attention_params *params, vka_error *error)
 {
-    attention_call call = {.params = *params, .context = context};
-    vka_status status = resolve(&call, error);
+    attention_call call;
+    vka_status status = attention_open(&call, context, params, error);
 
-    if (status != VKA_OK) {
-        return status;
+    if (status == VKA_OK) {
+        status = attention_run(&call, NULL, error);
     }
-    status = run(&call, error);
-    release(&call);
+    attention_close(&call);
     if (status == VKA_OK && params->gpu_ms != NULL) {
         *params->gpu_ms = call.gpu_ms;
     }

@@ -11,11 +11,11 @@ typedef struct attention_call {
     vka_context *context;
     exec_device *device;
     uint32_t qk_pad, v_pad;
-    pipeline_set set;     /* its PACK writes the cache's dtype */
-    pipeline_set set_f32; /* its PACK writes floats; nothing else is in it */
-    uint32_t *kv_q_begin; /* [kv_heads + 1] */
-    uint32_t *pages;      /* [batch * batch_pages]: 0, 1, 2, ... */
-    uint32_t batch_pages; /* per batch entry */
+    pipeline_set set;                     /* the attention kernels */
+    pipeline_set pack_cache, pack_floats; /* PACK, to the cache's dtype and to floats */
+    uint32_t *kv_q_begin;                 /* [kv_heads + 1] */
+    uint32_t *pages;                      /* [batch * batch_pages]: 0, 1, 2, ... */
+    uint32_t batch_pages;                 /* per batch entry */
     uint32_t page_elements, v_offset;
     gpu_buffer **slabs;
     uint32_t slab_count;
@@ -25,6 +25,15 @@ typedef struct attention_call {
 } attention_call;
 
 vka_status exec_attention(vka_context *context, const vka_attention_params *params, vka_error *error);
+
+/* The same in parts: K and V are made ready once, for any number of runs. `candidate` (NULL: none) runs instead of what
+ * is selected for its kernel. Each run sets gpu_ms, wall_ms and variant. The result pointers in `params` are not used.
+ */
+vka_status attention_open(attention_call *call, vka_context *context, const vka_attention_params *params,
+                          vka_error *error);
+vka_status attention_run(attention_call *call, const vka_variant *candidate, vka_error *error);
+/* Accepts what attention_open() left half-made. */
+void attention_close(attention_call *call);
 
 /* attention_kv.c: makes the slabs and puts K and V into them, from host memory or by pack dispatches. */
 vka_status attention_load_kv(attention_call *call, vka_error *error);

@@ -143,8 +143,8 @@ static vka_status pack_page(attention_call *call, recorder *rec, const page_part
                             .dst_head_stride = call->planner.page_size * part->pad};
 
     /* K and V parts of all pages of a slab are disjoint */
-    return step_pack(rec, &call->set, &push, part->tensor->buffer->gpu, call->slabs[slab], 1 + 2 * local + part_number,
-                     error);
+    return step_pack(rec, &call->pack_cache, &push, part->tensor->buffer->gpu, call->slabs[slab],
+                     1 + 2 * local + part_number, error);
 }
 
 static vka_status pack_pages(attention_call *call, vka_error *error)

@@ -91,7 +91,8 @@ static vka_status load_queries(attention_call *call, recorder *rec, vka_error *e
     }
     pack_push push = head_pack(call, dim, dim, pad, pad);
     push.src_offset = dense_offset(call, q, dim);
-    return step_pack(rec, &call->set_f32, &push, q->buffer->gpu, scratch(call, EXEC_SCRATCH_Q), HAZARD_WHOLE, error);
+    return step_pack(rec, &call->pack_floats, &push, q->buffer->gpu, scratch(call, EXEC_SCRATCH_Q), HAZARD_WHOLE,
+                     error);
 }
 
 static vka_status record_attention(attention_call *call, recorder *rec, attention_step *step, vka_error *error)
@@ -130,7 +131,7 @@ static vka_status store_to_devices(attention_call *call, recorder *rec, vka_erro
     if (p->o.buffer != NULL) {
         pack_push push = head_pack(call, p->v_head_dim, call->v_pad, p->v_head_dim, p->v_head_dim);
         push.dst_offset = dense_offset(call, &p->o, p->v_head_dim);
-        status = step_pack(rec, &call->set_f32, &push, scratch(call, EXEC_SCRATCH_ATTENTION), p->o.buffer->gpu,
+        status = step_pack(rec, &call->pack_floats, &push, scratch(call, EXEC_SCRATCH_ATTENTION), p->o.buffer->gpu,
                            HAZARD_WHOLE, error);
         recorder_host_read(rec, p->o.buffer->gpu);
     }

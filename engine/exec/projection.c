@@ -17,6 +17,7 @@ typedef struct projection_call {
     vka_context *context;
     exec_device *device;
     const vka_matrix *matrix;
+    const vka_variant *candidate; /* or NULL */
     uint32_t cols, y_pad, x_stride;
     uint32_t repeat;
     pipeline_set set;
@@ -105,7 +106,8 @@ static vka_status prepare(projection_call *call, vka_error *error)
 {
     const pipeline_shape shape = {.kernels = 1u << VKA_KERNEL_GEMM | 1u << VKA_KERNEL_GEMV | 1u << VKA_KERNEL_PACK,
                                   .weight_dtype = call->matrix->weights.dtype,
-                                  .pack_dtype = VKA_F32};
+                                  .pack_dtype = VKA_F32,
+                                  .candidate = call->candidate};
     const vka_caps *caps = gpu_device_caps(call->device->gpu);
     uint64_t row_bytes = (call->x_stride > call->y_pad ? call->x_stride : call->y_pad) * sizeof(float);
     vka_status status = limits_check(caps, call->matrix->device, row_bytes, "a row of x or y",
@@ -245,9 +247,10 @@ static vka_status run_piece(projection_call *call, vka_error *error)
     return call->params->y.data != NULL ? store_to_host(call, error) : VKA_OK;
 }
 
-vka_status exec_projection(vka_context *context, const vka_projection_params *params, vka_error *error)
+vka_status exec_projection(vka_context *context, const vka_projection_params *params, const vka_variant *candidate,
+                           vka_error *error)
 {
-    projection_call call = {.params = params, .context = context};
+    projection_call call = {.params = params, .context = context, .candidate = candidate};
     vka_status status = resolve(&call, error);
 
     if (status == VKA_OK) {

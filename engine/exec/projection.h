@@ -17,6 +17,8 @@ vka_status exec_matrix_create(vka_matrix **out, vka_context *context, uint32_t d
                               vka_dtype stored, vka_error *error);
 void exec_matrix_destroy(vka_matrix **matrix);
 
-vka_status exec_projection(vka_context *context, const vka_projection_params *params, vka_error *error);
+/* `candidate` (NULL: none) runs instead of what is selected for its kernel. */
+vka_status exec_projection(vka_context *context, const vka_projection_params *params, const vka_variant *candidate,
+                           vka_error *error);
 
 #endif
