@@ -6,6 +6,30 @@
 
 enum { TEXEL_BYTES = 16 }; /* RGBA32 */
 
+/* llvmpipe (Mesa 22.3) compiles a shader anew, which takes seconds, for each combination of two facts about every texel
+ * view that have nothing to do with what is read: whether the size of its buffer is a power of two, and whether the
+ * second byte of the view's own size is 0 (where the view of an image would have its last mip level). So buffers get a
+ * tail that keeps both facts the same for all: no power of two, not 0. Kernels never use what lies in it. */
+enum { TAIL_BYTES = 256, SECOND_BYTE = 0xff00 };
+
+static uint64_t with_tail(const gpu_device *device, uint64_t bytes)
+{
+    uint64_t longer = bytes + TAIL_BYTES;
+
+    if ((longer & (longer - 1)) == 0)
+        longer += TEXEL_BYTES;
+    return longer <= device->caps.max_buffer && longer <= device->caps.max_alloc ? longer : bytes;
+}
+
+static uint64_t view_range(const gpu_buffer *buffer, const gpu_view *view)
+{
+    uint64_t longer = view->bytes + TAIL_BYTES;
+    bool fits =
+        view->offset + longer <= buffer->created_bytes && longer / TEXEL_BYTES <= buffer->device->caps.texel_elements;
+
+    return (view->bytes & SECOND_BYTE) == 0 && fits ? longer : view->bytes;
+}
+
 static vka_status check_limits(const gpu_device *device, uint64_t bytes, gpu_memory memory, const char *name,
                                vka_error *error)
 {
@@ -35,7 +59,7 @@ static vka_status create_handle(gpu_buffer *buffer, vka_error *error)
     gpu_device *device = buffer->device;
     VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-        .size = buffer->bytes,
+        .size = buffer->created_bytes,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
                  VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
         .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
@@ -83,6 +107,7 @@ vka_status gpu_buffer_create(gpu_buffer **out, gpu_device *device, uint64_t byte
         return gpu_fail(device, error, VKA_ERR_HOST_MEMORY, "no host memory for buffer '%s'", name);
     buffer->device = device;
     buffer->bytes = bytes;
+    buffer->created_bytes = with_tail(device, bytes);
     buffer->kind = memory;
     buffer->name = name;
     status = create_handle(buffer, error);
@@ -218,7 +243,7 @@ static vka_status create_view(gpu_buffer *buffer, gpu_view *view, vka_error *err
         .buffer = buffer->handle,
         .format = view->format == GPU_TEXEL_RGBA32F ? VK_FORMAT_R32G32B32A32_SFLOAT : VK_FORMAT_R32G32B32A32_UINT,
         .offset = view->offset,
-        .range = view->bytes,
+        .range = view_range(buffer, view),
     };
     VkResult result = device->fn.CreateBufferView(device->handle, &info, NULL, &view->handle);
 

@@ -49,6 +49,7 @@ struct gpu_buffer {
     VkBuffer handle;
     gpu_allocation memory;
     uint64_t bytes;
+    uint64_t created_bytes; /* of the VkBuffer: `bytes` and a tail, see buffer.c */
     gpu_memory kind;
     const char *name;
     gpu_view *views; /* made on first use, destroyed with the buffer */

@@ -130,8 +130,8 @@ static void smaller_block_after_refusal(void **state)
     assert_int_equal(shim_count("vkAllocateMemory"), 2);
     usual = shim_event(shim_find("vkAllocateMemory", 0, 0));
     exact = shim_event(shim_find("vkAllocateMemory", 0, shim_find("vkAllocateMemory", 0, 0) + 1));
-    assert_true(usual->value[0] > 1 << 20);
-    assert_true(exact->value[0] == 1 << 20);
+    assert_true(usual->value[0] > 2 << 20);
+    assert_in_range(exact->value[0], 1 << 20, (1 << 20) + 4096);
     gpu_buffer_destroy(&buffer);
     rig_close(&r);
 }
@@ -151,7 +151,7 @@ static void out_of_memory(void **state)
     assert_int_equal(error.device, 5);
     assert_int_equal(error.vk_result, -2);
     assert_non_null(strstr(error.message, "qkv weights panel"));
-    assert_non_null(strstr(error.message, "104857600 bytes"));
+    assert_non_null(strstr(error.message, " 1048578"));
     assert_non_null(strstr(error.message, " left"));
     check_ok(rig_exercise(r.device, 64, err)); /* the device is still good */
     rig_close(&r);

@@ -117,6 +117,41 @@ static void texel_views(void **state)
     rig_close(&r);
 }
 
+/* Whatever the size: no buffer is a power of two long, and the second byte of a view's size is not 0 (buffer.c). */
+static void texel_views_look_alike(void **state)
+{
+    static const uint32_t sizes[] = {16, 64, 80, 768, 1024, 65536, 65536 - 256, 65536 + 16, 1 << 20};
+    const uint32_t count = 0;
+    gpu_commands *commands = NULL;
+    gpu_pipeline *pipeline;
+    rig r;
+
+    (void)state;
+    rig_open(&r, NULL);
+    check_ok(gpu_pipeline_get(r.device, &texel_kernel, &pipeline, err));
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        gpu_buffer *buffer = NULL;
+        uint32_t begin = shim_event_count();
+
+        check_ok(gpu_buffer_create(&buffer, r.device, sizes[i], GPU_MEMORY_DEVICE, "buffer", err));
+        assert_int_equal(gpu_buffer_bytes(buffer), sizes[i]);
+        const gpu_binding bindings[] = {{.buffer = buffer},
+                                        {.buffer = buffer, .texel = GPU_TEXEL_RGBA32F},
+                                        {.buffer = buffer, .texel = GPU_TEXEL_RGBA32UI}};
+        check_ok(gpu_commands_begin(r.device, &commands, err));
+        check_ok(gpu_cmd_dispatch(commands, pipeline, bindings, 3, &count, sizeof(count), 0, 1, 1, err));
+        finish(r.device, commands);
+        uint64_t created = shim_event(shim_find("vkCreateBuffer", -1, begin))->value[0];
+        uint64_t viewed = shim_event(shim_find("vkCreateBufferView", -1, begin))->value[0];
+        assert_true(created >= sizes[i] && (created & (created - 1)) != 0);
+        assert_true(viewed >= sizes[i] && viewed <= created && viewed % 16 == 0);
+        if (viewed / 16 < gpu_device_caps(r.device)->texel_elements - 16)
+            assert_true((viewed & 0xff00) != 0);
+        gpu_buffer_destroy(&buffer);
+    }
+    rig_close(&r);
+}
+
 static void recorded_barriers(void **state)
 {
     static const struct {
@@ -331,9 +366,9 @@ static void future_ticket(void **state)
 }
 
 const struct CMUnitTest command_tests[] = {
-    cmocka_unit_test(specialisation), cmocka_unit_test(texel_views),    cmocka_unit_test(recorded_barriers),
-    cmocka_unit_test(steady_state),   cmocka_unit_test(many_in_flight), cmocka_unit_test(timestamps),
-    cmocka_unit_test(no_timestamps),  cmocka_unit_test(empty_dispatch), cmocka_unit_test(abandoned),
-    cmocka_unit_test(future_ticket),
+    cmocka_unit_test(specialisation),    cmocka_unit_test(texel_views),   cmocka_unit_test(texel_views_look_alike),
+    cmocka_unit_test(recorded_barriers), cmocka_unit_test(steady_state),  cmocka_unit_test(many_in_flight),
+    cmocka_unit_test(timestamps),        cmocka_unit_test(no_timestamps), cmocka_unit_test(empty_dispatch),
+    cmocka_unit_test(abandoned),         cmocka_unit_test(future_ticket),
 };
 const size_t command_test_count = sizeof(command_tests) / sizeof(command_tests[0]);
