@@ -28,6 +28,7 @@ set(VKA_PUBLIC_HEADERS
     projection.h
     status.h
     tensor.h
+    tune.h
     version.h
     vkattn.h)
 list(TRANSFORM VKA_PUBLIC_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/vkattn/)

@@ -202,8 +202,8 @@ static vka_status start_planner(attention_call *call, vka_error *error)
     return VKA_OK;
 }
 
-vka_status attention_open(attention_call *call, vka_context *context, const vka_attention_params *params,
-                          vka_error *error)
+vka_status attention_call_begin(attention_call *call, vka_context *context, const vka_attention_params *params,
+                                vka_error *error)
 {
     *call = (attention_call){.params = *params, .context = context};
     vka_status status = resolve(call, error);
@@ -217,7 +217,7 @@ vka_status attention_open(attention_call *call, vka_context *context, const vka_
     return status == VKA_OK ? attention_load_kv(call, error) : status;
 }
 
-vka_status attention_run(attention_call *call, const vka_variant *candidate, vka_error *error)
+vka_status attention_call_run(attention_call *call, const vka_variant *candidate, vka_error *error)
 {
     vka_status status = get_kernels(call, candidate, error);
 
@@ -244,7 +244,7 @@ vka_status attention_run(attention_call *call, const vka_variant *candidate, vka
     return status;
 }
 
-void attention_close(attention_call *call)
+void attention_call_end(attention_call *call)
 {
     (void)exec_wait_all(call->context, NULL);
     for (uint32_t i = 0; i < call->slab_count; i++) {
@@ -258,12 +258,12 @@ void attention_close(attention_call *call)
 vka_status exec_attention(vka_context *context, const vka_attention_params *params, vka_error *error)
 {
     attention_call call;
-    vka_status status = attention_open(&call, context, params, error);
+    vka_status status = attention_call_begin(&call, context, params, error);
 
     if (status == VKA_OK) {
-        status = attention_run(&call, NULL, error);
+        status = attention_call_run(&call, NULL, error);
     }
-    attention_close(&call);
+    attention_call_end(&call);
     if (status == VKA_OK && params->gpu_ms != NULL) {
         *params->gpu_ms = call.gpu_ms;
     }

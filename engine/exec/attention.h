@@ -29,11 +29,11 @@ vka_status exec_attention(vka_context *context, const vka_attention_params *para
 /* The same in parts: K and V are made ready once, for any number of runs. `candidate` (NULL: none) runs instead of what
  * is selected for its kernel. Each run sets gpu_ms, wall_ms and variant. The result pointers in `params` are not used.
  */
-vka_status attention_open(attention_call *call, vka_context *context, const vka_attention_params *params,
-                          vka_error *error);
-vka_status attention_run(attention_call *call, const vka_variant *candidate, vka_error *error);
-/* Accepts what attention_open() left half-made. */
-void attention_close(attention_call *call);
+vka_status attention_call_begin(attention_call *call, vka_context *context, const vka_attention_params *params,
+                                vka_error *error);
+vka_status attention_call_run(attention_call *call, const vka_variant *candidate, vka_error *error);
+/* Accepts what attention_call_begin() left half-made. */
+void attention_call_end(attention_call *call);
 
 /* attention_kv.c: makes the slabs and puts K and V into them, from host memory or by pack dispatches. */
 vka_status attention_load_kv(attention_call *call, vka_error *error);

@@ -132,3 +132,24 @@ vka_status tuned_forget(vka_context *context, uint32_t device, vka_error *error)
     }
     return status;
 }
+
+uint32_t tuned_list(const vka_context *context, uint32_t device, vka_tuned_info *out, uint32_t capacity)
+{
+    const exec_device *on = &context->devices[device];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < VKA_KERNEL_COUNT * TUNING_DTYPES * TUNING_CLASSES; i++) {
+        vka_kernel kernel = (vka_kernel)(i / (TUNING_DTYPES * TUNING_CLASSES));
+        vka_dtype dtype = (vka_dtype)(i / TUNING_CLASSES % TUNING_DTYPES);
+        tuning_class sizes = (tuning_class)(i % TUNING_CLASSES);
+        const vka_variant *row = tuning_choice(&on->tuned, kernel, dtype, sizes);
+        if (row != NULL && count++ < capacity) {
+            out[count - 1] = (vka_tuned_info){.kernel = vka_kernel_name(kernel),
+                                              .dtype = vka_dtype_name(dtype),
+                                              .shape = tuning_class_text(sizes),
+                                              .variant = row->name,
+                                              .runs = vka_variant_runs(row, kernel, dtype, gpu_device_caps(on->gpu))};
+        }
+    }
+    return count;
+}

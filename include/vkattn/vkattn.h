@@ -16,6 +16,7 @@
 #include "vkattn/projection.h"
 #include "vkattn/status.h"
 #include "vkattn/tensor.h"
+#include "vkattn/tune.h"
 #include "vkattn/version.h"
 
 #endif
