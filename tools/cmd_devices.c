@@ -139,7 +139,7 @@ static vka_status print_explanation(const vka_context *context, uint32_t positio
         output_cell(table, "%s", info.kernel);
         output_cell(table, "%s", info.dtype);
         output_cell(table, "%s", info.name);
-        output_cell(table, "%s%s", info.selected ? "yes" : "no: ", info.reason);
+        output_cell(table, "%s%s%s", info.selected ? "yes" : "no", info.reason[0] ? ": " : "", info.reason);
     }
     output_table_end(table);
     return VKA_OK;

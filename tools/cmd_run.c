@@ -13,7 +13,6 @@
 #include "progress.h"
 #include "run_report.h"
 
-static const char *const default_model = "qwen3-0.6b";
 enum { DEFAULT_TOKENS = 64, DEFAULT_DECODE = 8, NOT_GIVEN = -1 };
 
 typedef struct run_state {
@@ -30,7 +29,7 @@ typedef struct run_state {
 static vka_status settle_options(run_options *options, vka_error *error)
 {
     if (!options->layout.model && options->layout.heads == 0 && options->layout.hidden == 0)
-        options->layout.model = default_model;
+        options->layout.model = LAYOUT_DEFAULT_MODEL;
     if (options->decode == (uint32_t)NOT_GIVEN)
         options->decode = options->input ? 0 : DEFAULT_DECODE;
     if (options->input && (options->sequences > 0 || options->tokens > 0))

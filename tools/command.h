@@ -17,5 +17,6 @@ extern const command command_bench;
 extern const command command_devices;
 extern const command command_plan;
 extern const command command_run;
+extern const command command_tune;
 
 #endif

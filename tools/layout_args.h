@@ -15,9 +15,12 @@ typedef struct layout_args {
     int weight_dtype, cache_dtype;                          /* vka_dtype */
 } layout_args;
 
-/* The rows for all of them, relative to a layout_args. --devices is each command's own: not all of them open devices.
- */
-enum { LAYOUT_ARGS_COUNT = 14 };
+/* What commands run that are given no layer. */
+#define LAYOUT_DEFAULT_MODEL "qwen3-0.6b"
+
+/* The rows for all of them, relative to a layout_args: first those of the layer, last those of the types. --devices is
+ * each command's own: not all of them open devices. */
+enum { LAYOUT_ARGS_LAYER = 7, LAYOUT_ARGS_TYPES = 2, LAYOUT_ARGS_COUNT = 14 };
 extern const args_option layout_args_options[LAYOUT_ARGS_COUNT];
 
 /* What --model or the geometry stands for. */

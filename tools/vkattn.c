@@ -12,6 +12,7 @@ static const command *const commands[] = {
     &command_run,
     &command_plan,
     &command_devices,
+    &command_tune,
     &command_bench,
 };
 
