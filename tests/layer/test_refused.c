@@ -91,8 +91,8 @@ static void tensors_are_checked_first(void **state)
     vka_context *context = calls_context(&params);
     uint32_t before = shim_total();
     assert_int_equal(rig_try_open(&rig, context, &wide, &error), VKA_ERR_LIMIT);
-    assert_non_null(
-        strstr(error.message, "a row of the QKV weights needs 1200000 bytes in one piece, device 0 allows"));
+    assert_non_null(strstr(
+        error.message, "a group of eight rows of the QKV weights needs 9600000 bytes in one piece, device 0 allows"));
     assert_int_equal(shim_total(), before);
     calls_close(&context);
 }
