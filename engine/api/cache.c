@@ -3,6 +3,7 @@
 
 #include "api/guard.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "exec/cache.h"
 
 vka_status vka_cache_create(vka_cache **out, vka_layer *layer, const vka_cache_params *params, vka_error *error)
@@ -95,12 +96,16 @@ vka_status vka_cache_sequence_length(const vka_cache *cache, uint32_t sequence, 
         return vka_fail(error, VKA_ERR_ARGUMENT, "cache_layer is %u, the cache has %u layers", cache_layer,
                         cache->pool.layers);
     }
-    const page_sequence *found = page_sequence_get(&cache->pool, sequence, error);
-    if (found == NULL) {
-        return VKA_ERR_ARGUMENT;
+    vka_status status = guard_enter(cache->context, error);
+    if (status != VKA_OK) {
+        return status;
     }
-    *length = found->lengths[cache_layer];
-    return VKA_OK;
+    const page_sequence *found = page_sequence_get(&cache->pool, sequence, error);
+    if (found != NULL) {
+        *length = found->lengths[cache_layer];
+    }
+    guard_leave(cache->context);
+    return found != NULL ? VKA_OK : VKA_ERR_ARGUMENT;
 }
 
 uint32_t vka_cache_free_pages(const vka_cache *cache)
@@ -132,7 +137,7 @@ vka_status vka_cache_read(vka_cache *cache, uint32_t device, uint32_t cache_laye
         return vka_fail(error, VKA_ERR_ARGUMENT, "device %u, cache_layer %u: there are %u devices and %u layers",
                         device, cache_layer, cache->context->device_count, cache->pool.layers);
     }
-    if (cache->context->tracing) { /* the caller is inside its own call */
+    if (atomic_load(&cache->context->tracer) == vka_thread_self()) { /* the caller is inside its own call */
         return exec_cache_read(cache, device, cache_layer, sequence, kv_head, first, count, k, v, error);
     }
     vka_status status = guard_enter(cache->context, error);

@@ -47,12 +47,18 @@ static vka_status check_device(const vka_context *context, uint32_t device, cons
 
 vka_status vka_context_memory(const vka_context *context, uint32_t device, vka_memory_use *use, vka_error *error)
 {
+    vka_context *busy = (vka_context *)context; /* its state stays; contexts are never made const */
     vka_status status = check_device(context, device, use, error);
 
     if (status == VKA_OK) {
-        gpu_device_memory(context->devices[device].gpu, use);
+        status = guard_enter(busy, error);
     }
-    return status;
+    if (status != VKA_OK) {
+        return status;
+    }
+    gpu_device_memory(context->devices[device].gpu, use);
+    guard_leave(busy);
+    return VKA_OK;
 }
 
 uint32_t vka_variant_count(void)

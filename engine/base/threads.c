@@ -67,3 +67,10 @@ void vka_parallel_for(size_t count, size_t grain, void (*body)(void *user, size_
     while (made > 0)
         pthread_join(threads[--made], NULL);
 }
+
+const void *vka_thread_self(void)
+{
+    static _Thread_local const char self; /* holds nothing, only its address counts */
+
+    return &self;
+}

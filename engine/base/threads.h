@@ -9,4 +9,7 @@
  * threads when none can be made. */
 void vka_parallel_for(size_t count, size_t grain, void (*body)(void *user, size_t begin, size_t end), void *user);
 
+/* An address that no other living thread has: tells threads apart. */
+const void *vka_thread_self(void);
+
 #endif

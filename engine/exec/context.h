@@ -60,7 +60,7 @@ struct vka_context {
     char *tuning_dir;          /* folder of tuning files, or NULL: neither read nor written */
     bool pretends;             /* its devices pretend to be lesser ones: tuning files are read only */
     call_memory call;
-    bool tracing; /* inside a trace callback: reading the cache is allowed */
+    _Atomic(const void *) tracer; /* the thread that is inside a trace callback and may read the cache; NULL: none */
     atomic_flag busy;
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/threads.h"
 
 /* Host copies of one device's stages. */
 typedef struct trace_copy {
@@ -136,9 +137,9 @@ static vka_status call_back(const forward_call *call, const forward_chunk *chunk
                              .partial_rank = copy->partial_rank,
                              .partial = copy->partial};
 
-    call->context->tracing = true;
+    atomic_store(&call->context->tracer, vka_thread_self());
     int refused = call->params->trace(call->params->trace_user, &trace);
-    call->context->tracing = false;
+    atomic_store(&call->context->tracer, NULL);
     return refused == 0 ? VKA_OK
                         : vka_fail(error, VKA_ERR_ARGUMENT, "the trace callback returned %d at row %u of device %u",
                                    refused, chunk->begin.total, device->index);
