@@ -41,7 +41,7 @@ typedef struct vka_variant {
     const uint32_t *spirv;
     size_t spirv_bytes;
     uint64_t needs;         /* capability bits */
-    int priority;           /* highest wins among those that can run */
+    int priority;           /* highest wins among those that can run and whose workgroups fill a subgroup */
     uint32_t local_size;    /* invocations per workgroup */
     uint32_t tile_rows;     /* rows of the result per workgroup: GEMM, GEMV m-tile; PREFILL query rows; else 1 */
     uint32_t tile_cols;     /* GEMM, GEMV: columns of the result per workgroup; EPILOGUE: heads, PREFILL, DECODE: query

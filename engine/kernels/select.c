@@ -118,12 +118,25 @@ bool vka_variant_runs(const vka_variant *row, vka_kernel kernel, vka_dtype dtype
     return vka_variant_serves(row, kernel, dtype) && can_run(row, caps, &ignored);
 }
 
+/* A workgroup that does not fill a subgroup leaves lanes idle: made for devices with narrow vectors. */
+static bool is_narrow(const vka_variant *row, const vka_caps *caps)
+{
+    return row->local_size < caps->subgroup_size;
+}
+
+static bool is_better(const vka_variant *row, const vka_variant *best, const vka_caps *caps)
+{
+    if (!best || is_narrow(row, caps) != is_narrow(best, caps))
+        return !best || is_narrow(best, caps);
+    return row->priority > best->priority;
+}
+
 static const vka_variant *find_best(vka_kernel kernel, vka_dtype dtype, const vka_caps *caps)
 {
     const vka_variant *best = NULL;
     for (uint32_t i = 0; i < vka_variant_rows(); i++) {
         const vka_variant *row = vka_variant_row(i);
-        if ((!best || row->priority > best->priority) && vka_variant_runs(row, kernel, dtype, caps))
+        if (is_better(row, best, caps) && vka_variant_runs(row, kernel, dtype, caps))
             best = row;
     }
     return best;
@@ -176,6 +189,11 @@ bool vka_variant_reason(uint32_t index, const vka_caps *caps, const char *forced
     }
     if (chosen == row)
         return true;
-    vka_append(&out, chosen->priority > row->priority ? "%s has a higher priority" : "%s is forced", chosen->name);
+    if (chosen != find_best(row->kernel, row->dtype, caps))
+        vka_append(&out, "%s is forced", chosen->name);
+    else if (is_narrow(row, caps) && !is_narrow(chosen, caps))
+        vka_append(&out, "its workgroups of %u do not fill a subgroup of %u", row->local_size, caps->subgroup_size);
+    else
+        vka_append(&out, "%s has a higher priority", chosen->name);
     return false;
 }

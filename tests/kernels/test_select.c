@@ -123,6 +123,20 @@ static void limits_are_named(void **state)
     expect_reason(&caps, "gemm_f32_floor", NULL, "needs push constant bytes 36, the device has 32");
 }
 
+static void workgroups_fill_subgroups_where_some_row_can(void **state)
+{
+    (void)state;
+    vka_caps caps = rich_caps();
+    const vka_variant *row = NULL;
+    caps.subgroup_size = 32;
+    assert_int_equal(vka_variant_select(VKA_KERNEL_GEMM, VKA_F16, &caps, NULL, &row, NULL), VKA_OK);
+    assert_string_equal(row->name, "gemm_f16_floor");
+    expect_reason(&caps, "gemm_f16_texel", NULL, "its workgroups of 8 do not fill a subgroup of 32");
+    caps.subgroup_size = 128; /* no row fills it: priority decides again */
+    assert_int_equal(vka_variant_select(VKA_KERNEL_GEMM, VKA_F16, &caps, NULL, &row, NULL), VKA_OK);
+    assert_string_equal(row->name, "gemm_f16_texel");
+}
+
 static void texel_views_are_preferred_where_they_fit(void **state)
 {
     (void)state;
@@ -243,6 +257,7 @@ int main(void)
         cmocka_unit_test(every_row_can_be_forced),
         cmocka_unit_test(one_row_is_selected_per_kernel_and_type),
         cmocka_unit_test(limits_are_named),
+        cmocka_unit_test(workgroups_fill_subgroups_where_some_row_can),
         cmocka_unit_test(texel_views_are_preferred_where_they_fit),
         cmocka_unit_test(nothing_runs),
         cmocka_unit_test(forced_names_are_checked),
