@@ -35,39 +35,63 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(gpu_instance *instance)
     };
 }
 
-static bool has_layer(const gpu_instance *instance, const char *name)
+static vka_status has_layer(const gpu_instance *instance, const char *name, bool *found, vka_error *error)
 {
-    VkLayerProperties *layers;
+    VkLayerProperties *layers = NULL;
     uint32_t count = 0;
-    bool found = false;
+    VkResult result = instance->fn.EnumerateInstanceLayerProperties(&count, NULL);
 
-    if (instance->fn.EnumerateInstanceLayerProperties(&count, NULL) != VK_SUCCESS)
-        return false;
-    layers = vka_alloc(&instance->allocator, count, sizeof(*layers));
-    if (!layers || instance->fn.EnumerateInstanceLayerProperties(&count, layers) < VK_SUCCESS)
-        count = 0;
-    for (uint32_t i = 0; i < count && !found; i++)
-        found = strcmp(layers[i].layerName, name) == 0;
+    if (result == VK_SUCCESS && count > 0) {
+        layers = vka_alloc(&instance->allocator, count, sizeof(*layers));
+        result = layers ? instance->fn.EnumerateInstanceLayerProperties(&count, layers) : VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    *found = false;
+    for (uint32_t i = 0; i < count && result >= VK_SUCCESS && !*found; i++)
+        *found = strcmp(layers[i].layerName, name) == 0;
     vka_free(&instance->allocator, layers);
-    return found;
+    return result >= VK_SUCCESS ? VKA_OK : vka_fail_vk(error, result, -1, "cannot list Vulkan's layers");
 }
 
 /* `layer`: NULL for those of the loader and the drivers. */
-static bool has_extension(const gpu_instance *instance, const char *layer, const char *name)
+static vka_status has_extension(const gpu_instance *instance, const char *layer, const char *name, bool *found,
+                                vka_error *error)
 {
-    VkExtensionProperties *extensions;
+    VkExtensionProperties *list = NULL;
     uint32_t count = 0;
-    bool found = false;
+    VkResult result = instance->fn.EnumerateInstanceExtensionProperties(layer, &count, NULL);
 
-    if (instance->fn.EnumerateInstanceExtensionProperties(layer, &count, NULL) != VK_SUCCESS)
-        return false;
-    extensions = vka_alloc(&instance->allocator, count, sizeof(*extensions));
-    if (!extensions || instance->fn.EnumerateInstanceExtensionProperties(layer, &count, extensions) < VK_SUCCESS)
-        count = 0;
-    for (uint32_t i = 0; i < count && !found; i++)
-        found = strcmp(extensions[i].extensionName, name) == 0;
-    vka_free(&instance->allocator, extensions);
-    return found;
+    if (result == VK_SUCCESS && count > 0) {
+        list = vka_alloc(&instance->allocator, count, sizeof(*list));
+        result =
+            list ? instance->fn.EnumerateInstanceExtensionProperties(layer, &count, list) : VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    *found = false;
+    for (uint32_t i = 0; i < count && result >= VK_SUCCESS && !*found; i++)
+        *found = strcmp(list[i].extensionName, name) == 0;
+    vka_free(&instance->allocator, list);
+    return result >= VK_SUCCESS ? VKA_OK : vka_fail_vk(error, result, -1, "cannot list Vulkan's extensions");
+}
+
+/* What of the loader and of the validation layer can be used. */
+typedef struct findings {
+    bool portability, layer, features;
+} findings;
+
+static vka_status look_around(const gpu_instance *instance, bool validation, findings *out, vka_error *error)
+{
+    vka_status status =
+        has_extension(instance, NULL, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME, &out->portability, error);
+
+    if (status == VKA_OK && validation)
+        status = has_layer(instance, VALIDATION_LAYER, &out->layer, error);
+    if (status == VKA_OK && validation && !out->layer)
+        status = vka_fail(error, VKA_ERR_UNSUPPORTED,
+                          "validation was asked for, but " VALIDATION_LAYER " is not installed (Debian, Ubuntu: "
+                          "apt-get install vulkan-validationlayers)");
+    if (status == VKA_OK && validation)
+        status =
+            has_extension(instance, VALIDATION_LAYER, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME, &out->features, error);
+    return status;
 }
 
 static vka_status find_loader(gpu_instance *instance, const vka_context_params *params, vka_get_proc_fn *get,
@@ -113,21 +137,22 @@ static vka_status create_handle(gpu_instance *instance, bool validation, vka_err
         .ppEnabledLayerNames = layers,
         .ppEnabledExtensionNames = extensions,
     };
+    findings found = {0};
+    vka_status status;
     VkResult result;
 
-    if (has_extension(instance, NULL, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
+    status = look_around(instance, validation, &found, error);
+    if (status != VKA_OK)
+        return status;
+    if (found.portability) {
         info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
         extensions[info.enabledExtensionCount++] = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
     }
     if (validation) {
-        if (!has_layer(instance, VALIDATION_LAYER))
-            return vka_fail(error, VKA_ERR_UNSUPPORTED,
-                            "validation was asked for, but " VALIDATION_LAYER " is not installed (Debian, Ubuntu: "
-                            "apt-get install vulkan-validationlayers)");
         info.enabledLayerCount = 1;
         info.pNext = &features;
         extensions[info.enabledExtensionCount++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-        if (has_extension(instance, VALIDATION_LAYER, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+        if (found.features)
             extensions[info.enabledExtensionCount++] = VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME;
     }
     result = instance->fn.CreateInstance(&info, NULL, &instance->handle);
