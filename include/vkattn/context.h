@@ -129,7 +129,8 @@ typedef struct vka_variant_info {
     const char *kernel; /* e.g. "gemm" */
     const char *dtype;  /* weights or cache type, "any" where it does not apply */
     uint32_t selected;  /* nonzero: this is what the device runs for that kernel and dtype, or for some of its shapes */
-    char reason[160];   /* why it was not selected; where tuning chose, for which shapes it or another runs; else empty */
+    char reason[160];   /* why it was not selected; where tuning chose, for which shapes it or another runs; else
+                           empty */
 } vka_variant_info;
 
 VKA_API uint32_t vka_variant_count(void);

@@ -54,9 +54,9 @@ typedef struct vka_tune_params {
     void *progress_user;
 } vka_tune_params;
 
-/* Blocking; takes about budget_ms, and longer where compiling the variants or a few runs of each takes longer. `results`
- * may be NULL. On failure nothing is changed. Contexts with no_tuning_cache or `pretend` keep the choices to themselves
- * and write no file. */
+/* Blocking; takes about budget_ms, and longer where compiling the variants or a few runs of each takes longer.
+ * `results` may be NULL. On failure nothing is changed. Contexts with no_tuning_cache or `pretend` keep the choices to
+ * themselves and write no file. */
 VKA_API vka_status vka_tune(vka_context *context, const vka_tune_params *params, vka_tune_result_fn results,
                             void *results_user, vka_error *error);
 
