@@ -20,7 +20,7 @@ static struct {
 
 vka_context_params harness_params(void)
 {
-    vka_context_params params = {.struct_size = sizeof(params), .no_pipeline_cache = 1};
+    vka_context_params params = {.struct_size = sizeof(params), .no_pipeline_cache = 1, .no_tuning_cache = 1};
 
     support_validate(&params);
     return params;

@@ -21,7 +21,7 @@ vka_context *harness_context(void);
 const support_devices *harness_devices(void);
 /* Device list of the shared context, e.g. "0,1,0". */
 const char *harness_grammar(void);
-/* Parameters that every context of a test begins with: no pipeline cache on disk, validation as support/validation.h
+/* Parameters that every context of a test begins with: neither cache on disk, validation as support/validation.h
  * says, the rest default. */
 vka_context_params harness_params(void);
 /* At the end of main(): destroys the context. */
