@@ -11,6 +11,7 @@
 typedef struct devices_options {
     const char *devices, *pretend, *variants; /* of --explain */
     bool explain;
+    bool no_tuning;
     bool json;
 } devices_options;
 
@@ -40,11 +41,12 @@ static vka_status open_context(devices_state *out, const devices_options *option
         .pretend = options->pretend,
         .variants = options->variants,
         .no_pipeline_cache = 1, /* nothing is compiled */
+        .no_tuning_cache = options->no_tuning,
     };
 
-    if (!options->explain && (options->devices || options->pretend || options->variants))
+    if (!options->explain && (options->devices || options->pretend || options->variants || options->no_tuning))
         return vka_fail(error, VKA_ERR_ARGUMENT,
-                        "--devices, --pretend and --variants say what --explain is about; "
+                        "--devices, --pretend, --variants and --no-tuning say what --explain is about; "
                         "add --explain");
     return options->explain ? vka_context_create(&out->context, &params, error) : VKA_OK;
 }
@@ -245,6 +247,7 @@ static const args_option own_options[] = {
      .help = "Which devices to explain, as for 'vkattn run'\n(default: all)."},
     {"pretend", ARGS_TEXT, AT(pretend), .value = "LIMITS", .help = "Explain lesser devices, as for 'vkattn run'."},
     {"variants", ARGS_TEXT, AT(variants), .value = "NAME,...", .help = "Explain with these variants forced."},
+    {"no-tuning", ARGS_FLAG, AT(no_tuning), .help = "Explain without what 'vkattn tune' found."},
     {"json", ARGS_FLAG, AT(json), .help = "Print one JSON object."},
 };
 

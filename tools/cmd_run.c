@@ -193,6 +193,7 @@ static const args_option own_options[] = {
      .help = "The same bits for the same grid on any placement over\ndevices of one kind."},
     {"variants", ARGS_TEXT, AT(variants), .value = "NAME,...",
      .help = "Force kernel variants; 'vkattn devices --explain' lists\nthem."},
+    {"no-tuning", ARGS_FLAG, AT(no_tuning), .help = "Do not use what 'vkattn tune' found."},
     {"pretend", ARGS_TEXT, AT(pretend), .value = "LIMITS",
      .help = "Pretend lesser devices: floor, max_alloc=BYTES,\nmax_range=BYTES, max_buffer=BYTES, max_invocations=N,\n"
              "shared=BYTES, no=CAP+CAP; separated by commas."},

@@ -17,7 +17,7 @@ typedef struct run_options {
     uint32_t page_size;
     uint64_t seed;
     const char *input, *output;
-    bool reproducible, verify, validation, json;
+    bool reproducible, no_tuning, verify, validation, json;
 } run_options;
 
 /* ---- run_layer.c: description and weights ---- */

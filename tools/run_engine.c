@@ -66,6 +66,7 @@ vka_status run_engine_open(run_engine *out, const run_options *options, const ru
         .pretend = options->pretend,
         .variants = options->variants,
         .validation = options->validation,
+        .no_tuning_cache = options->no_tuning,
         .log = log_message,
         .log_user = out,
     };
