@@ -44,14 +44,20 @@ key_range visible_keys(attention_tile tile, uint row)
     return range;
 }
 
-/* Octets of K (x) and V (y) at which the vectors of a key begin. */
+/* Octets of K (x) and V (y) at which the first vectors of a page begin. */
+uvec2 page_address(attention_tile tile, uint kv_head, uint page)
+{
+    uint base = parameters[tile.pages + page] * push.page_stride;
+    uint vector = kv_head * push.page_size;
+    return uvec2(base + push.k_offset + vector * QK_PAD, base + push.v_offset + vector * V_PAD) / 8u;
+}
+
+/* ... at which the vectors of a key begin. */
 uvec2 key_address(attention_tile tile, uint kv_head, uint key)
 {
     uint page = key / push.page_size;
     uint slot = key - page * push.page_size;
-    uint base = parameters[tile.pages + page] * push.page_stride;
-    uint vector = kv_head * push.page_size + slot;
-    return uvec2(base + push.k_offset + vector * QK_PAD, base + push.v_offset + vector * V_PAD) / 8u;
+    return page_address(tile, kv_head, page) + slot * (uvec2(QK_PAD, V_PAD) / 8u);
 }
 
 bool is_partial(attention_tile tile)

@@ -37,6 +37,10 @@ enum {
 
 #define VKA_ANY VKA_DTYPE_DEFAULT
 
+/* A workgroup of 8 that is one subgroup, and texel views. */
+#define VKA_NEEDS_LANES8                                                                                               \
+    (VKA_CAP_BIT(VKA_CAP_SUBGROUP_ADD) | VKA_CAP_BIT(VKA_CAP_SUBGROUP8) | VKA_CAP_BIT(VKA_CAP_TEXEL))
+
 static const vka_variant variants[] = {
 #define VKA_VARIANT(NAME, KERNEL, DTYPE, SHADER, LOCAL, ROWS, COLS, SHARED, TEXEL, NEEDS, PRIORITY)                    \
     {                                                                                                                  \

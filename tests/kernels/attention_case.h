@@ -13,6 +13,7 @@ typedef struct attention_case {
     uint32_t splits; /* 1: results straight away; more: partials, then the combine kernel */
     float amplitude; /* of Q and K; 0: 1 */
     bool equal_keys; /* all keys the same */
+    uint32_t bad_key; /* its values are NaN; 0: none */
 } attention_case;
 
 /* Checks O and log-sum-exp, that guards stand, that poison outside of the valid data changes no bit, and that planted

@@ -50,6 +50,8 @@ float case_k(const attention_case *c, vka_dtype dtype, uint32_t key, uint32_t kv
 float case_v(const attention_case *c, vka_dtype dtype, uint32_t key, uint32_t kv_head, uint32_t i)
 {
     float value = noise(100 + kv_head, key * 1000 + i) + 0.25f * (float)kv_head;
+    if (c->bad_key > 0 && key == c->bad_key)
+        return NAN;
     if (is_planted(c, key))
         value += 2 + (float)(key % 29) / 8;
     return rounded(value, dtype);

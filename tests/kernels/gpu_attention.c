@@ -1,5 +1,6 @@
 /* Prefill, decoding and combining over head sizes, groups, pages, masks and splits. Every pair of head sizes is a
  * pipeline of its own, which software devices compile for a second or more: few of them, many cases each. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,4 +173,26 @@ void rows_do_not_depend_on_their_tile(void **state)
 {
     rig_each_variant(*state, VKA_KERNEL_PREFILL, check_tiles);
     rig_each_variant(*state, VKA_KERNEL_DECODE, check_tiles);
+}
+
+/* A value that is not a number must not reach the rows that do not see it, and must reach those that do. */
+static void check_bad_value(test_rig *rig, const vka_variant *variant)
+{
+    attention_case c = sized(&prefills[0], 64, 64);
+    size_t width = (size_t)c.kv_heads * c.group * c.v_dim;
+    float *clean = run_attention(rig, variant, &c, 0, c.rows, false);
+    c.bad_key = 121;
+    size_t before = c.bad_key - (size_t)c.position;
+    float *got = run_attention(rig, variant, &c, 0, c.rows, false);
+    assert_memory_equal(got, clean, before * width * sizeof *got);
+    for (size_t i = before * width; i < c.rows * width; i++)
+        assert_true(isnan(got[i]));
+    free(clean);
+    free(got);
+}
+
+void unseen_values_do_not_matter(void **state)
+{
+    rig_each_variant(*state, VKA_KERNEL_PREFILL, check_bad_value);
+    rig_each_variant(*state, VKA_KERNEL_DECODE, check_bad_value);
 }

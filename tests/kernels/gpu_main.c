@@ -79,6 +79,7 @@ int main(void)
         cmocka_unit_test(prefill_is_right),
         cmocka_unit_test(decoding_is_right),
         cmocka_unit_test(rows_do_not_depend_on_their_tile),
+        cmocka_unit_test(unseen_values_do_not_matter),
         cmocka_unit_test(floor_is_enough),
         cmocka_unit_test(small_tensors_are_seen_as_texels),
     };

@@ -11,6 +11,7 @@ void packing_is_exact(void **state);
 void prefill_is_right(void **state);
 void decoding_is_right(void **state);
 void rows_do_not_depend_on_their_tile(void **state);
+void unseen_values_do_not_matter(void **state);
 /* One case of every kernel under the least limits, and where every tensor fits a texel view of every device. */
 void floor_is_enough(void **state);
 void small_tensors_are_seen_as_texels(void **state);

@@ -157,7 +157,11 @@ static void texel_views_are_preferred_where_they_fit(void **state)
                   "needs texel views of any tensor, elements 8388608, the device has 65536");
     caps.max_alloc = 65536 * VKA_TEXEL_BYTES;
     assert_int_equal(vka_variant_select(VKA_KERNEL_DECODE, VKA_F32, &caps, NULL, &row, NULL), VKA_OK);
+    assert_string_equal(row->name, "decode_f32_lanes");
+    caps.bits &= ~VKA_CAP_BIT(VKA_CAP_SUBGROUP8);
+    assert_int_equal(vka_variant_select(VKA_KERNEL_DECODE, VKA_F32, &caps, NULL, &row, NULL), VKA_OK);
     assert_string_equal(row->name, "decode_f32_texel");
+    expect_reason(&caps, "decode_f32_lanes", NULL, "needs capability subgroup8, which the device lacks");
 
     for (uint32_t k = 0; k < 2; k++) {
         assert_int_equal(vka_texel_operand(VKA_KERNEL_GEMM, k), 1 - k);
