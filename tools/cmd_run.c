@@ -45,6 +45,17 @@ static vka_status settle_options(run_options *options, vka_error *error)
     return VKA_OK;
 }
 
+/* The engine says so too, but only once devices are open. */
+static vka_status check_runs(vka_grid grid, vka_error *error)
+{
+    if (grid.cp > 1 || grid.dp > 1)
+        return vka_fail(error, VKA_ERR_UNSUPPORTED,
+                        "--cp %u --dp %u: this release lays out cp and dp (vkattn plan shows them) but runs tp only; "
+                        "leave them at 1",
+                        grid.cp, grid.dp);
+    return VKA_OK;
+}
+
 /* Everything that needs no device, the verdict on the layout first. */
 static vka_status prepare(run_state *state, const run_options *options, vka_error *error)
 {
@@ -59,6 +70,8 @@ static vka_status prepare(run_state *state, const run_options *options, vka_erro
         status = vka_partition(&state->layer.source.desc, grid, (vka_kv_policy)options->layout.kv_policy, ranks,
                                rank_count, error);
     vka_free(NULL, ranks);
+    if (!status)
+        status = check_runs(grid, error);
     if (!status)
         status = run_rows_make(&state->rows, options, state->layer.source.desc.hidden_size, error);
     if (!status)

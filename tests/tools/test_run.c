@@ -217,6 +217,8 @@ static void refused_before_any_device(void **state)
     assert_string_equal(program_string(refused, "status"), "refused");
     assert_string_equal(program_string(refused, "rule"), "kv_replicated");
     json_decref(refused);
+    program_expect(&result, "run --cp 2", 1);
+    assert_contains(result.err, "runs tp only");
     program_expect(&result, "run", 1);
     assert_string_equal(result.out, "");
     assert_contains(result.err, "mesa-vulkan-drivers");
