@@ -57,7 +57,7 @@ uvec2 key_address(attention_tile tile, uint kv_head, uint key)
 {
     uint page = key / push.page_size;
     uint slot = key - page * push.page_size;
-    return page_address(tile, kv_head, page) + slot * (uvec2(QK_PAD, V_PAD) / 8u);
+    return page_address(tile, kv_head, page) + slot * uvec2(QK_PAD / 8u, V_PAD / 8u);
 }
 
 bool is_partial(attention_tile tile)
