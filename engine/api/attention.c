@@ -2,7 +2,6 @@
 #include "vkattn/attention.h"
 
 #include "api/guard.h"
-#include "base/error.h"
 #include "exec/attention.h"
 
 vka_status vka_attention(vka_context *context, const vka_attention_params *params, vka_error *error)
@@ -10,9 +9,6 @@ vka_status vka_attention(vka_context *context, const vka_attention_params *param
     vka_attention_params taken;
     vka_status status = guard_params(&taken, sizeof(taken), params, "vka_attention_params", error);
 
-    if (status == VKA_OK && context == NULL) {
-        status = vka_fail(error, VKA_ERR_ARGUMENT, "context is NULL");
-    }
     if (status == VKA_OK) {
         status = guard_enter(context, error);
     }

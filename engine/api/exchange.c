@@ -2,7 +2,6 @@
 #include "vkattn/exchange.h"
 
 #include "api/guard.h"
-#include "base/error.h"
 #include "exec/all_reduce.h"
 
 vka_status vka_all_reduce(vka_context *context, const vka_all_reduce_params *params, vka_error *error)
@@ -10,9 +9,6 @@ vka_status vka_all_reduce(vka_context *context, const vka_all_reduce_params *par
     vka_all_reduce_params taken;
     vka_status status = guard_params(&taken, sizeof(taken), params, "vka_all_reduce_params", error);
 
-    if (status == VKA_OK && context == NULL) {
-        status = vka_fail(error, VKA_ERR_ARGUMENT, "context is NULL");
-    }
     if (status == VKA_OK) {
         status = guard_enter(context, error);
     }

@@ -34,6 +34,9 @@ vka_status guard_params(void *out, size_t size, const void *params, const char *
 
 vka_status guard_enter(vka_context *context, vka_error *error)
 {
+    if (context == NULL) {
+        return vka_fail(error, VKA_ERR_ARGUMENT, "context is NULL");
+    }
     if (atomic_flag_test_and_set_explicit(&context->busy, memory_order_acquire)) {
         return vka_fail(error, VKA_ERR_BUSY,
                         "the context is in use by another thread: one thread at a time, or a context for each");

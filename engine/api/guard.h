@@ -9,7 +9,7 @@
  * longer one is taken when what we do not know of it is zero. VKA_ERR_ARGUMENT when NULL, without a size, or newer. */
 vka_status guard_params(void *out, size_t size, const void *params, const char *type, vka_error *error);
 
-/* VKA_ERR_BUSY when another call is inside the context. Pair with guard_leave(). */
+/* VKA_ERR_ARGUMENT for NULL; VKA_ERR_BUSY when another call is inside the context. Pair with guard_leave(). */
 vka_status guard_enter(vka_context *context, vka_error *error);
 void guard_leave(vka_context *context);
 

@@ -33,9 +33,6 @@ vka_status vka_projection(vka_context *context, const vka_projection_params *par
     vka_projection_params taken;
     vka_status status = guard_params(&taken, sizeof(taken), params, "vka_projection_params", error);
 
-    if (status == VKA_OK && context == NULL) {
-        status = vka_fail(error, VKA_ERR_ARGUMENT, "context is NULL");
-    }
     if (status == VKA_OK) {
         status = guard_enter(context, error);
     }

@@ -35,7 +35,7 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
         {EXEC_SCRATCH_QKV, row * layer_qkv_columns(layer, shard)},
         {EXEC_SCRATCH_Q, row * shard->q_heads * layer->qk_pad},
         {EXEC_SCRATCH_ATTENTION, row * layer_attention_stride(layer, shard)},
-        {EXEC_SCRATCH_SPLIT, device->device->plan.slots * shard->q_heads * (layer->v_pad + 8) * sizeof(float)},
+        {EXEC_SCRATCH_SPLIT, device->device->plan.slots * exec_slot_bytes(shard->q_heads, layer->v_pad)},
         {EXEC_SCRATCH_PARTIAL, row * layer->hidden_pad * layer_partials(layer, shard)},
     };
     vka_status status = VKA_OK;
