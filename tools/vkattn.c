@@ -5,6 +5,7 @@
 
 #include "base/near.h"
 #include "command.h"
+#include "crash.h"
 #include "failure.h"
 #include "vkattn/version.h"
 
@@ -73,6 +74,7 @@ int main(int argc, char **argv)
 {
     const command *chosen;
 
+    crash_watch();
     if (argc < 2) {
         print_help(stderr);
         return EXIT_STATUS_USAGE;
