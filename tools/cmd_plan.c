@@ -136,8 +136,9 @@ static void print_plan(const plan *of)
 {
     output_layer(&of->source);
     printf("grid tp=%u cp=%u dp=%u, ranks %u, devices %u, KV policy %s, weights %s, KV cache %s\n\n", of->grid.tp,
-           of->grid.cp, of->grid.dp, of->rank_count, of->device_count, output_policy_name(of->kv_policy),
-           vka_dtype_name(of->weight_dtype), vka_dtype_name(of->cache_dtype));
+           of->grid.cp, of->grid.dp, of->rank_count, of->device_count,
+           output_policy_name(of->kv_policy, &of->source.desc), vka_dtype_name(of->weight_dtype),
+           vka_dtype_name(of->cache_dtype));
     output_ranks(of->ranks, of->rank_count);
     printf("\n");
     print_costs(of);
@@ -179,7 +180,7 @@ static int report(const plan *of, const plan_options *options)
                        output_json_valid(&of->verdict));
     if (!options->valid) {
         json_object_set_new(object, "grid", output_json_grid(of->grid));
-        json_object_set_new(object, "kv_policy", json_string(output_policy_name(of->kv_policy)));
+        json_object_set_new(object, "kv_policy", json_string(output_policy_name(of->kv_policy, &of->source.desc)));
         json_object_set_new(object, "weight_dtype", json_string(vka_dtype_name(of->weight_dtype)));
         json_object_set_new(object, "cache_dtype", json_string(vka_dtype_name(of->cache_dtype)));
         json_object_set_new(object, "ranks", output_json_ranks(of->ranks, of->rank_count));

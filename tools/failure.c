@@ -47,7 +47,7 @@ static void add_layout(json_t *object, const failure_layout *layout)
     json_object_set_new(object, "heads", json_integer(layout->desc->heads));
     json_object_set_new(object, "kv_heads", json_integer(layout->desc->kv_heads));
     json_object_set_new(object, "grid", output_json_grid(layout->grid));
-    json_object_set_new(object, "kv_policy", json_string(output_policy_name(layout->kv_policy)));
+    json_object_set_new(object, "kv_policy", json_string(output_policy_name(layout->kv_policy, layout->desc)));
     json_object_set_new(object, "valid_tp", output_json_valid(&verdict));
 }
 

@@ -7,7 +7,8 @@
 #include "base/files.h"
 #include "vkattn/model.h"
 
-static const args_choice policies[] = {{"replicate", VKA_KV_REPLICATE}, {"strict", VKA_KV_STRICT}, {NULL, 0}};
+static const args_choice policies[] = {
+    {"default", VKA_KV_DEFAULT}, {"replicate", VKA_KV_REPLICATE}, {"strict", VKA_KV_STRICT}, {NULL, 0}};
 static const args_choice weight_dtypes[] = {{"f32", VKA_F32}, {"f16", VKA_F16}, {"bf16", VKA_BF16}, {NULL, 0}};
 static const args_choice cache_dtypes[] = {{"f32", VKA_F32}, {"f16", VKA_F16}, {NULL, 0}};
 
@@ -28,7 +29,7 @@ const args_option layout_args_options[LAYOUT_ARGS_COUNT] = {
     {"cp", ARGS_U32, AT(cp), .value = "N", .least = 1, .help = "Shards of the KV sequence (default: 1)."},
     {"dp", ARGS_U32, AT(dp), .value = "N", .least = 1, .help = "Shards of the batch (default: 1)."},
     {"kv-policy", ARGS_CHOICE, AT(kv_policy), .choices = policies,
-     .help = "May a KV head live on several ranks?\n(default: replicate)"},
+     .help = "May a KV head live on several ranks?\n(default: as the family does, else replicate)"},
     {"place", ARGS_TEXT, AT(place), .value = "DEVICE*COUNT,...",
      .help = "Ranks to devices, in the order of ranks; DEVICE is a\nposition in the list of chosen devices (default:\n"
              "balanced). Example: 0*3,1*1"},

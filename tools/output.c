@@ -178,7 +178,7 @@ json_t *output_json_valid(const vka_verdict *verdict)
                      numbers(verdict->valid_replicate, verdict->valid_replicate_count));
 }
 
-const char *output_policy_name(vka_kv_policy policy)
+const char *output_policy_name(vka_kv_policy policy, const vka_layer_desc *desc)
 {
-    return policy == VKA_KV_STRICT ? "strict" : "replicate";
+    return (policy == VKA_KV_DEFAULT ? desc->kv_policy : policy) == VKA_KV_STRICT ? "strict" : "replicate";
 }

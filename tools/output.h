@@ -34,6 +34,7 @@ json_t *output_json_text(const char *text);
 json_t *output_json_grid(vka_grid grid);
 json_t *output_json_rank(const vka_rank *rank);
 json_t *output_json_valid(const vka_verdict *verdict); /* {"strict": [...], "replicate": [...]} */
-const char *output_policy_name(vka_kv_policy policy);
+/* VKA_KV_DEFAULT stands for the policy of the resolved description. */
+const char *output_policy_name(vka_kv_policy policy, const vka_layer_desc *desc);
 
 #endif

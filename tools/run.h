@@ -24,8 +24,9 @@ typedef struct run_options {
 
 typedef struct run_layer {
     layout_source source;
-    vka_layer_weights weights; /* views of what one of the two below owns */
+    vka_layer_weights weights; /* views of what one of those below owns */
     vka_model *checkpoint;
+    vka_model_layer *loaded;
     vka_generated_weights *generated;
 } run_layer;
 

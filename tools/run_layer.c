@@ -8,8 +8,12 @@ static vka_status load_checkpoint(run_layer *layer, const layout_args *args, vka
 
     if (status)
         return status;
-    layer->weights.struct_size = sizeof(layer->weights);
-    return vka_model_layer(layer->checkpoint, args->layer, &layer->source.desc, &layer->weights, error);
+    status = vka_model_layer_load(&layer->loaded, layer->checkpoint, args->layer, error);
+    if (status)
+        return status;
+    layer->source.desc = *vka_model_layer_desc(layer->loaded);
+    layer->weights = *vka_model_layer_weights(layer->loaded);
+    return VKA_OK;
 }
 
 vka_status run_layer_load(run_layer *layer, const run_options *options, vka_error *error)
@@ -29,5 +33,6 @@ vka_status run_layer_load(run_layer *layer, const run_options *options, vka_erro
 void run_layer_close(run_layer *layer)
 {
     vka_weights_free(&layer->generated);
+    vka_model_layer_free(&layer->loaded);
     vka_model_close(&layer->checkpoint);
 }

@@ -87,8 +87,8 @@ int run_report_json(const run_result *result)
         json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:b, s:I}", "status", passed ? "ok" : "failed", "version",
                   vka_version(), "layer", output_json_layer(&result->layer->source), "grid",
                   output_json_grid(layout_args_grid(&options->layout)), "kv_policy",
-                  output_policy_name((vka_kv_policy)options->layout.kv_policy), "weight_dtype",
-                  vka_dtype_name(vka_layer_weight_dtype(result->engine->layer)), "cache_dtype",
+                  output_policy_name((vka_kv_policy)options->layout.kv_policy, &result->layer->source.desc),
+                  "weight_dtype", vka_dtype_name(vka_layer_weight_dtype(result->engine->layer)), "cache_dtype",
                   vka_dtype_name(vka_cache_dtype(result->engine->cache)), "page_size", (json_int_t)options->page_size,
                   "reproducible", options->reproducible, "seed", (json_int_t)options->seed);
     int status;

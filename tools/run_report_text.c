@@ -125,7 +125,8 @@ int run_report_text(const run_result *result)
 
     output_layer(&result->layer->source);
     printf("tp=%u on %u devices, KV policy %s, %s weights, %s KV cache in pages of %u%s\n\n", rank_count,
-           result->engine->devices, output_policy_name((vka_kv_policy)options->layout.kv_policy),
+           result->engine->devices,
+           output_policy_name((vka_kv_policy)options->layout.kv_policy, &result->layer->source.desc),
            vka_dtype_name(vka_layer_weight_dtype(result->engine->layer)),
            vka_dtype_name(vka_cache_dtype(result->engine->cache)), options->page_size,
            options->reproducible ? ", reproducible" : "");

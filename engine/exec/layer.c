@@ -9,6 +9,7 @@
 #include "exec/limits.h"
 #include "exec/rows.h"
 #include "exec/shard_weights.h"
+#include "exec/unsupported.h"
 
 uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard)
 {
@@ -114,6 +115,9 @@ vka_status exec_layer_create(vka_layer **out, vka_context *context, const vka_la
 
     if (status == VKA_OK) {
         status = vka_layer_desc_resolve(&desc, error);
+    }
+    if (status == VKA_OK) {
+        status = unsupported_check(&desc, error);
     }
     if (status != VKA_OK) {
         return status;

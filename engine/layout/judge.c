@@ -43,6 +43,11 @@ uint32_t vka_grid_ranks(vka_grid grid)
     return (uint32_t)(ranks * grid.dp);
 }
 
+vka_kv_policy vka_kv_policy_of(const vka_layer_desc *desc, vka_kv_policy policy)
+{
+    return policy == VKA_KV_DEFAULT ? desc->kv_policy : policy;
+}
+
 static vka_layout_rule failed_rule(const vka_layer_desc *desc, uint32_t tp, vka_kv_policy policy)
 {
     if (desc->heads % desc->kv_heads != 0)
@@ -76,16 +81,16 @@ vka_status vka_layout_judge(const vka_layer_desc *desc, vka_grid grid, vka_kv_po
 
     if (!desc || !verdict)
         return vka_fail(error, VKA_ERR_ARGUMENT, "%s is NULL", desc ? "verdict" : "desc");
-    if (policy != VKA_KV_REPLICATE && policy != VKA_KV_STRICT)
+    if (policy != VKA_KV_DEFAULT && policy != VKA_KV_REPLICATE && policy != VKA_KV_STRICT)
         return vka_fail(error, VKA_ERR_ARGUMENT,
-                        "KV policy is %d; expected VKA_KV_REPLICATE (%d) or VKA_KV_STRICT (%d)", (int)policy,
-                        (int)VKA_KV_REPLICATE, (int)VKA_KV_STRICT);
+                        "KV policy is %d; expected VKA_KV_DEFAULT (%d), VKA_KV_REPLICATE (%d) or VKA_KV_STRICT (%d)",
+                        (int)policy, (int)VKA_KV_DEFAULT, (int)VKA_KV_REPLICATE, (int)VKA_KV_STRICT);
     layer = *desc;
     status = vka_layer_desc_resolve(&layer, error);
     if (status != VKA_OK)
         return status;
     grid = vka_grid_normal(grid);
-    answer.rule = failed_rule(&layer, grid.tp, policy);
+    answer.rule = failed_rule(&layer, grid.tp, vka_kv_policy_of(&layer, policy));
     if (answer.rule == VKA_RULE_NONE && vka_grid_ranks(grid) == 0)
         answer.rule = VKA_RULE_GRID;
     if (answer.rule == VKA_RULE_NONE)

@@ -29,7 +29,7 @@ vka_status vka_partition(const vka_layer_desc *desc, vka_grid grid, vka_kv_polic
         return status;
     grid = vka_grid_normal(grid);
     if (verdict.rule != VKA_RULE_NONE)
-        return vka_layout_refuse(desc, grid, policy, &verdict, error);
+        return vka_layout_refuse(desc, grid, vka_kv_policy_of(desc, policy), &verdict, error);
     if (!ranks || capacity < count)
         return vka_fail(error, VKA_ERR_ARGUMENT, "room for %u ranks; the grid has %u (see vka_grid_ranks)",
                         ranks ? capacity : 0, count);

@@ -3,6 +3,7 @@
 #define VKA_MODEL_CHECKPOINT_H
 
 #include "model/config.h"
+#include "model/weights.h"
 #include "vkattn/model.h"
 
 typedef struct vka_shard_file {
@@ -14,6 +15,12 @@ typedef struct vka_slot {
     const vka_named_tensor *tensor;
     const vka_shard_file *shard;
 } vka_slot;
+
+struct vka_model_layer {
+    vka_layer_desc desc; /* resolved */
+    vka_layer_weights weights;
+    void *owned[VKA_WEIGHT_COUNT]; /* copies that the views point to; NULL where a view points into a file */
+};
 
 struct vka_model {
     vka_config config;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "model/json.h"
 #include "model/safetensors.h"
@@ -68,7 +69,7 @@ static vka_status find_prefix(const vka_model *model, uint32_t layer, block *fou
 static int weight_of(const char *name)
 {
     for (int i = 0; i < VKA_WEIGHT_COUNT; i++)
-        if (strcmp(name, tensor_names[i]) == 0)
+        if (tensor_names[i] && strcmp(name, tensor_names[i]) == 0)
             return i;
     return VKA_WEIGHT_COUNT;
 }
@@ -78,7 +79,8 @@ static vka_status find_tensors(const vka_model *model, block *found, vka_error *
     char text[VKA_PRINTABLE_BYTES];
 
     for (int i = 0; i < VKA_WEIGHT_COUNT; i++)
-        snprintf(found->names[i], sizeof(found->names[i]), "%s%s", found->prefix, tensor_names[i]);
+        snprintf(found->names[i], sizeof(found->names[i]), "%s%s", found->prefix,
+                 tensor_names[i] ? tensor_names[i] : vka_weight_shape_of(&model->config.desc, i).name);
     for (size_t at = lower_bound(model, found->prefix); has_prefix(model, at, found->prefix); at++) {
         const vka_slot *slot = &model->slots[at];
         const char *name = slot->tensor->name + strlen(found->prefix);
@@ -118,18 +120,12 @@ static vka_status view_tensors(const block *found, vka_layer_weights *weights, v
     return status;
 }
 
-vka_status vka_model_layer(const vka_model *model, uint32_t layer, vka_layer_desc *desc, vka_layer_weights *weights,
-                           vka_error *error)
+static vka_status load(vka_model_layer *out, const vka_model *model, uint32_t layer, vka_error *error)
 {
     const char *names[VKA_WEIGHT_COUNT];
     block found = {0};
-    vka_layer_desc described;
-    vka_layer_weights views;
-    vka_status status;
+    vka_status status = vka_config_layer(&model->config, layer, &out->desc, model->config_path, error);
 
-    if (!model || !desc || !weights)
-        return vka_fail(error, VKA_ERR_ARGUMENT, "%s is NULL", !model ? "model" : !desc ? "desc" : "weights");
-    status = vka_config_layer(&model->config, layer, &described, model->config_path, error);
     if (status == VKA_OK)
         status = find_prefix(model, layer, &found, error);
     if (status == VKA_OK)
@@ -137,15 +133,48 @@ vka_status vka_model_layer(const vka_model *model, uint32_t layer, vka_layer_des
     if (status == VKA_OK)
         status = check_biases(model, &found, error);
     if (status == VKA_OK)
-        status = view_tensors(&found, &views, error);
+        status = view_tensors(&found, &out->weights, error);
     if (status != VKA_OK)
         return status;
     for (int i = 0; i < VKA_WEIGHT_COUNT; i++)
         names[i] = found.names[i];
-    status = vka_weights_check_named(&views, &described, names, error);
-    if (status != VKA_OK)
-        return status;
-    *desc = described;
-    *weights = views;
-    return VKA_OK;
+    return vka_weights_check_named(&out->weights, &out->desc, names, error);
+}
+
+vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, uint32_t layer, vka_error *error)
+{
+    vka_model_layer *made;
+    vka_status status;
+
+    if (!out || !model)
+        return vka_fail(error, VKA_ERR_ARGUMENT, "%s is NULL", out ? "model" : "out");
+    made = vka_alloc(NULL, 1, sizeof(*made));
+    if (!made)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for a layer of a checkpoint");
+    status = load(made, model, layer, error);
+    if (status == VKA_OK)
+        *out = made;
+    else
+        vka_model_layer_free(&made);
+    return status;
+}
+
+void vka_model_layer_free(vka_model_layer **layer)
+{
+    if (!layer || !*layer)
+        return;
+    for (int i = 0; i < VKA_WEIGHT_COUNT; i++)
+        vka_free(NULL, (*layer)->owned[i]);
+    vka_free(NULL, *layer);
+    *layer = NULL;
+}
+
+const vka_layer_desc *vka_model_layer_desc(const vka_model_layer *layer)
+{
+    return layer ? &layer->desc : NULL;
+}
+
+const vka_layer_weights *vka_model_layer_weights(const vka_model_layer *layer)
+{
+    return layer ? &layer->weights : NULL;
 }

@@ -4,6 +4,7 @@
 #include "vkattn/model.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -41,29 +42,29 @@ static void generate_piece(void *user, size_t begin, size_t end)
     }
 }
 
+/* Values are uniform around an offset. Norm weights lie around what leaves a vector as it is, slopes are positive. */
+static void choose_values(tensor_job *job, vka_weight_kind kind, double columns, bool unit_offset)
+{
+    job->amplitude = kind == VKA_KIND_MATRIX ? sqrt(3.0 / columns) : kind == VKA_KIND_SLOPE ? 0.1 : 0.5;
+    job->offset = kind == VKA_KIND_NORM && !unit_offset ? 1.0 : kind == VKA_KIND_SLOPE ? 0.2 : 0.0;
+}
+
 static bool is_wanted(int weight, vka_weight_need need, const vka_generate_params *params)
 {
-    if (weight == VKA_WEIGHT_O_BIAS)
-        return params->o_bias != 0;
-    if (weight >= VKA_WEIGHT_Q_BIAS && weight <= VKA_WEIGHT_V_BIAS)
-        return params->qkv_bias != 0;
+    if (need == VKA_NEED_OPTIONAL)
+        return weight == VKA_WEIGHT_O_BIAS ? params->o_bias != 0 : params->qkv_bias != 0;
     return need == VKA_NEED_REQUIRED;
 }
 
 static vka_status generate_tensor(vka_generated_weights *made, int weight, const vka_weight_shape *shape,
-                                  const vka_generate_params *params, vka_error *error)
+                                  bool unit_offset, const vka_generate_params *params, vka_error *error)
 {
-    bool is_matrix = weight <= VKA_WEIGHT_O;
-    bool is_norm = weight >= VKA_WEIGHT_Q_NORM;
-    tensor_job job = {
-        .dtype = is_matrix ? params->dtype : VKA_F32,
-        .amplitude = is_matrix ? sqrt(3.0 / (double)shape->cols) : 0.5,
-        .offset = is_norm ? 1.0 : 0.0,
-        .seed = params->seed,
-        .stream = (uint32_t)weight,
-    };
+    tensor_job job = {.dtype = shape->kind == VKA_KIND_MATRIX ? params->dtype : VKA_F32,
+                      .seed = params->seed,
+                      .stream = (uint32_t)weight};
     size_t elements = (size_t)(shape->rows * shape->cols); /* each below 2^31, see vka_layer_desc_resolve() */
 
+    choose_values(&job, shape->kind, (double)shape->cols, unit_offset);
     job.out = vka_alloc(NULL, elements, vka_dtype_size(job.dtype));
     if (!job.out)
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for generated tensor '%s' [%llu, %llu], %zu bytes each",
@@ -116,7 +117,7 @@ vka_status vka_weights_generate(vka_generated_weights **out, const vka_layer_des
         vka_weight_shape shape = vka_weight_shape_of(&resolved, i);
 
         if (is_wanted(i, shape.need, &wanted))
-            status = generate_tensor(made, i, &shape, &wanted, error);
+            status = generate_tensor(made, i, &shape, resolved.norm_unit_offset != 0, &wanted, error);
     }
     if (status != VKA_OK)
         vka_weights_free(&made);

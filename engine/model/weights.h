@@ -18,10 +18,27 @@ enum {
     VKA_WEIGHT_O_BIAS,
     VKA_WEIGHT_Q_NORM,
     VKA_WEIGHT_K_NORM,
+    VKA_WEIGHT_K_OUT_NORM,
+    VKA_WEIGHT_SINKS,
+    VKA_WEIGHT_ALIBI_SLOPES,
+    VKA_WEIGHT_Q_A,
+    VKA_WEIGHT_Q_A_NORM,
+    VKA_WEIGHT_KV_A,
+    VKA_WEIGHT_KV_A_NORM,
+    VKA_WEIGHT_KV_B,
     VKA_WEIGHT_COUNT
 };
 
 typedef enum vka_weight_need { VKA_NEED_OPTIONAL, VKA_NEED_REQUIRED, VKA_NEED_FORBIDDEN } vka_weight_need;
+
+/* What a tensor is: decides its size when generated and its type on a device. */
+typedef enum vka_weight_kind {
+    VKA_KIND_MATRIX,
+    VKA_KIND_BIAS,
+    VKA_KIND_NORM,
+    VKA_KIND_LOGIT,
+    VKA_KIND_SLOPE
+} vka_weight_kind;
 
 typedef struct vka_weight_shape {
     const char *name;  /* "q", "k_bias", ... */
@@ -29,6 +46,7 @@ typedef struct vka_weight_shape {
     uint64_t rows;     /* 1 for biases and norm weights */
     uint64_t cols;
     vka_weight_need need;
+    vka_weight_kind kind;
 } vka_weight_shape;
 
 /* `desc` is resolved. */

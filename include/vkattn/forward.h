@@ -26,14 +26,14 @@ typedef struct vka_batch {
 
 /* Where the time of a call went. Stages of one device, in execution order. */
 typedef enum vka_stage {
-    VKA_STAGE_UPLOAD = 0,  /* hidden states and parameters to the device */
-    VKA_STAGE_QKV,         /* QKV projection */
-    VKA_STAGE_EPILOGUE,    /* bias, QK-norm, RoPE, cache append */
-    VKA_STAGE_ATTENTION,   /* attention, combine included */
-    VKA_STAGE_OUTPUT,      /* output projection */
-    VKA_STAGE_DOWNLOAD,    /* partial sum to cached host memory (0 when added in place) */
-    VKA_STAGE_ADD,         /* sum over devices on the host; the same value for all devices */
-    VKA_STAGE_RETURN,      /* result back up to the devices, when asked for */
+    VKA_STAGE_UPLOAD = 0, /* hidden states and parameters to the device */
+    VKA_STAGE_QKV,        /* QKV projection */
+    VKA_STAGE_EPILOGUE,   /* bias, QK-norm, RoPE, cache append */
+    VKA_STAGE_ATTENTION,  /* attention, combine included */
+    VKA_STAGE_OUTPUT,     /* output projection */
+    VKA_STAGE_DOWNLOAD,   /* partial sum to cached host memory (0 when added in place) */
+    VKA_STAGE_ADD,        /* sum over devices on the host; the same value for all devices */
+    VKA_STAGE_RETURN,     /* result back up to the devices, when asked for */
     VKA_STAGE_COUNT
 } vka_stage;
 
@@ -86,8 +86,21 @@ typedef struct vka_forward_params {
     vka_tensor input;                 /* [rows, hidden] in host memory; or data == NULL and input_buffers set */
     vka_buffer *const *input_buffers; /* one per device: F32 [rows, hidden], the same values on all */
 
+    const int32_t *positions; /* for RoPE: [rows], or [3, rows] (temporal, height, width) with mrope sections; NULL:
+                                 the position in the sequence. Visibility always goes by the place in the sequence. */
+    uint32_t position_rows;   /* 1 or 3; 0 without positions */
+    /* VKA_ATTEND_CROSS only: rows of the other sequence, [sum of kv_tokens, kv_hidden_size]; kv_tokens[i] of them
+     * belong to entry i and are appended to its keys before attention; 0: it uses the keys it has. NULL: 0 for all. */
+    vka_tensor kv_input;
+    const uint32_t *kv_tokens; /* [batch.count] */
+
     vka_tensor_out output;             /* [rows, hidden] in host memory; data == NULL: not wanted */
     vka_buffer *const *output_buffers; /* one per device: F32 [rows, hidden]; NULL: not wanted */
+
+    /* K (normed, turned; with k_out_norm the norm is that one) and V of the new tokens, of all KV heads in order:
+     * [rows, kv_heads*head_dim] and [rows, kv_heads*v_head_dim], rounded as the cache holds them. data == NULL: not
+     * wanted. A rank's part is the columns of its KV heads. */
+    vka_tensor_out k_output, v_output;
 
     vka_trace_fn trace; /* NULL: none; costs a full read-back */
     void *trace_user;
@@ -98,8 +111,8 @@ typedef struct vka_forward_params {
  * unspecified. VKA_ERR_CACHE_FULL says how many pages are missing. VKA_ERR_DEVICE_LOST is final for the context. */
 VKA_API vka_status vka_forward(const vka_forward_params *params, vka_error *error);
 
-/* Creates the pipelines that calls of `layer` with `cache` need and issues an empty dispatch of each, since some drivers
- * compile only then. Optional: otherwise the first call does it, and says how long it took in `first_ms`. */
+/* Creates the pipelines that calls of `layer` with `cache` need and issues an empty dispatch of each, since some
+ * drivers compile only then. Optional: otherwise the first call does it, and says how long it took in `first_ms`. */
 VKA_API vka_status vka_forward_prewarm(vka_layer *layer, const vka_cache *cache, vka_error *error);
 
 #ifdef __cplusplus

@@ -20,11 +20,6 @@ typedef struct vka_grid {
     uint32_t dp;
 } vka_grid;
 
-typedef enum vka_kv_policy {
-    VKA_KV_REPLICATE = 0, /* default: KV heads are sharded, or each lives on tp / kv_heads ranks when that is whole */
-    VKA_KV_STRICT = 1,    /* KV heads are sharded only: kv_heads % tp == 0 */
-} vka_kv_policy;
-
 /* One logical rank. rank = (d*cp + c)*tp + t. */
 typedef struct vka_rank {
     uint32_t rank;
@@ -64,7 +59,9 @@ typedef struct vka_verdict {
     uint32_t valid_replicate[VKA_MAX_VALID_TP]; /* every valid tp under replicate, ascending */
 } vka_verdict;
 
-/* Judges a layout without refusing: fills *verdict. `desc` must be resolved. Fails only on bad arguments. The list of
+/* Every function below takes VKA_KV_DEFAULT as the policy of the description.
+ *
+ * Judges a layout without refusing: fills *verdict. `desc` must be resolved. Fails only on bad arguments. The list of
  * valid sizes is all valid `tp` for the layer (the query function for schedulers). */
 VKA_API vka_status vka_layout_judge(const vka_layer_desc *desc, vka_grid grid, vka_kv_policy policy,
                                     vka_verdict *verdict, vka_error *error);

@@ -12,14 +12,25 @@
 extern "C" {
 #endif
 
-/* Weights of one attention block as the layer description orders them: q [heads*head_dim, hidden],
- * k [kv_heads*head_dim, hidden], v [kv_heads*v_head_dim, hidden], o [hidden, heads*v_head_dim]; biases and norm
- * weights are one row. Absent tensors have data == NULL. Views only; the owner is documented where they come from. */
+/* Weights of one attention block as the layer description orders them: q [heads*head_dim, hidden] (with a gate
+ * [heads*2*head_dim, hidden], per head [query | gate]), k [kv_heads*head_dim, hidden], v [kv_heads*v_head_dim, hidden],
+ * o [hidden, heads*v_head_dim]; k and v have kv_hidden_size columns in cross attention. Biases and norm weights are one
+ * row. Absent tensors have data == NULL. Views only; the owner is documented where they come from.
+ *
+ * Latent attention (kv_lora_rank > 0): kv_a [kv_lora_rank + rotary_dim, hidden] gives latent | rotary part of K;
+ * kv_b [heads*(head_dim - rotary_dim + v_head_dim), kv_lora_rank] gives, per head, the rest of K | V, from the normed
+ * latent; k and v are absent. With q_lora_rank, q_a [q_lora_rank, hidden] gives Q's latent and q has q_lora_rank
+ * columns. */
 typedef struct vka_layer_weights {
     uint32_t struct_size; /* sizeof(vka_layer_weights) */
     vka_tensor q, k, v, o;
     vka_tensor q_bias, k_bias, v_bias, o_bias; /* optional */
-    vka_tensor q_norm, k_norm;                 /* [head_dim], required iff qk_norm is VKA_QK_NORM_PER_HEAD */
+    vka_tensor q_norm, k_norm; /* iff qk_norm: [head_dim], or full width [heads*head_dim] and [kv_heads*head_dim] */
+    vka_tensor k_out_norm;     /* [head_dim], iff k_out_norm */
+    vka_tensor sinks;          /* [heads], iff sinks */
+    vka_tensor alibi_slopes;   /* [heads], iff alibi */
+    vka_tensor q_a, q_a_norm;  /* q_a_norm: [q_lora_rank]; iff q_lora_rank */
+    vka_tensor kv_a, kv_a_norm, kv_b; /* kv_a_norm: [kv_lora_rank]; iff kv_lora_rank */
 } vka_layer_weights;
 
 /* Checks every shape of `weights` against a resolved `desc` and each value's presence; VKA_ERR_FORMAT names the tensor,
@@ -30,9 +41,9 @@ VKA_API vka_status vka_layer_weights_check(const vka_layer_weights *weights, con
 /* ---- presets: head layouts of public models ---- */
 
 typedef struct vka_preset {
-    const char *name; /* e.g. "llama3.1-8b" */
+    const char *name;    /* e.g. "llama3.1-8b" */
     vka_layer_desc desc; /* resolved geometry */
-    const char *note; /* NULL: runs as is; otherwise what of the real model is laid out but not modelled here */
+    const char *note;    /* NULL: runs as is; otherwise what of the real model is laid out but not modelled here */
 } vka_preset;
 
 VKA_API size_t vka_preset_count(void);
@@ -46,8 +57,8 @@ VKA_API vka_status vka_preset_find(const char *name, const vka_preset **preset, 
 typedef struct vka_model vka_model;
 
 typedef struct vka_model_info { /* the text lives as long as the model */
-    const char *architecture; /* e.g. "LlamaForCausalLM" */
-    const char *model_type;   /* e.g. "llama" */
+    const char *architecture;   /* e.g. "LlamaForCausalLM" */
+    const char *model_type;     /* e.g. "llama" */
     uint32_t layers;
 } vka_model_info;
 
@@ -64,11 +75,18 @@ VKA_API const vka_model_info *vka_model_get_info(const vka_model *model);
 VKA_API vka_status vka_model_read_config(const char *path, uint32_t layer, vka_layer_desc *desc, uint32_t *layers,
                                          vka_error *error);
 
-/* Resolved description and weights of one layer, cross-checked against each other: VKA_ERR_FORMAT names the tensor, its
- * shape and the expected one; a tensor of the block that is not understood is VKA_ERR_UNSUPPORTED. Views live as long
- * as `model`. */
-VKA_API vka_status vka_model_layer(const vka_model *model, uint32_t layer, vka_layer_desc *desc,
-                                   vka_layer_weights *weights, vka_error *error);
+/* One layer as loaded: views into the mapped files where the file holds a tensor as the engine orders it, copies where
+ * it had to be reordered, transposed or dequantised. Immutable; lives on its own memory, but not longer than `model`.
+ */
+typedef struct vka_model_layer vka_model_layer;
+
+/* Loads one layer, description and weights cross-checked against each other: VKA_ERR_FORMAT names the tensor, its shape
+ * and the expected one; a tensor of the block that is not understood is VKA_ERR_UNSUPPORTED. */
+VKA_API vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, uint32_t layer,
+                                        vka_error *error);
+VKA_API void vka_model_layer_free(vka_model_layer **layer);
+VKA_API const vka_layer_desc *vka_model_layer_desc(const vka_model_layer *layer); /* resolved */
+VKA_API const vka_layer_weights *vka_model_layer_weights(const vka_model_layer *layer);
 
 /* ---- single safetensors files ---- */
 
@@ -76,10 +94,10 @@ typedef struct vka_tensor_file vka_tensor_file; /* immutable after opening; may 
 
 typedef struct vka_named_tensor {
     const char *name;
-    vka_dtype dtype;   /* VKA_DTYPE_DEFAULT: some other type of the format (I64, U8, ...), not computed with */
-    uint32_t dims;     /* 0 .. 8 */
+    vka_dtype dtype; /* VKA_DTYPE_DEFAULT: some other type of the format (I64, U8, ...), not computed with */
+    uint32_t dims;   /* 0 .. 8 */
     uint64_t shape[8];
-    const void *data;  /* row-major, native byte order, maybe unaligned */
+    const void *data; /* row-major, native byte order, maybe unaligned */
 } vka_named_tensor;
 
 /* Maps the file and checks its header. Names and data live as long as the object. */
@@ -109,7 +127,7 @@ typedef struct vka_generated_weights vka_generated_weights;
 
 typedef struct vka_generate_params {
     uint32_t struct_size;
-    vka_dtype dtype;   /* of q, k, v, o; default F16; biases and norm weights are F32 */
+    vka_dtype dtype; /* of q, k, v, o; default F16; biases and norm weights are F32 */
     uint64_t seed;
     uint32_t qkv_bias; /* nonzero: make q, k, v biases */
     uint32_t o_bias;   /* nonzero: make an o bias */

@@ -47,6 +47,7 @@ static int close_context(void **state)
 typedef struct checkpoint {
     const char *name;
     vka_model *model;
+    vka_model_layer *loaded;
     vka_layer_desc desc;
     vka_layer_weights weights;
     vka_tensor_file *reference;
@@ -73,8 +74,10 @@ static void open_checkpoint(checkpoint *c, size_t index)
     *c = (checkpoint){.name = checkpoints[index].folder};
     snprintf(path, sizeof(path), "%s/%s", VKA_TEST_DATA, c->name);
     require(vka_model_open(&c->model, path, &error) == VKA_OK, "%s", error.message);
-    require(vka_model_layer(c->model, checkpoints[index].layer, &c->desc, &c->weights, &error) == VKA_OK, "%s",
+    require(vka_model_layer_load(&c->loaded, c->model, checkpoints[index].layer, &error) == VKA_OK, "%s",
             error.message);
+    c->desc = *vka_model_layer_desc(c->loaded);
+    c->weights = *vka_model_layer_weights(c->loaded);
     snprintf(path, sizeof(path), "%s/%s/reference-layer%u.safetensors", VKA_TEST_DATA, c->name,
              checkpoints[index].layer);
     require(vka_tensor_file_open(&c->reference, path, &error) == VKA_OK, "%s", error.message);
@@ -87,6 +90,7 @@ static void open_checkpoint(checkpoint *c, size_t index)
 static void close_checkpoint(checkpoint *c)
 {
     vka_tensor_file_close(&c->reference);
+    vka_model_layer_free(&c->loaded);
     vka_model_close(&c->model);
 }
 

@@ -93,12 +93,12 @@ static void good_tensors(vka_named_tensor tensors[TENSORS])
 static vka_status load(vka_error *error)
 {
     vka_model *model = NULL;
-    vka_layer_desc desc;
-    vka_layer_weights weights;
+    vka_model_layer *layer = NULL;
     vka_status status = vka_model_open(&model, folder, error);
 
     if (status == VKA_OK)
-        status = vka_model_layer(model, 1, &desc, &weights, error);
+        status = vka_model_layer_load(&layer, model, 1, error);
+    vka_model_layer_free(&layer);
     vka_model_close(&model);
     return status;
 }
@@ -124,8 +124,7 @@ static void a_good_one_loads(void **state)
 {
     vka_named_tensor tensors[TENSORS + 1];
     vka_model *model = NULL;
-    vka_layer_desc desc;
-    vka_layer_weights weights;
+    vka_model_layer *layer = NULL;
     vka_error error = {0};
 
     (void)state;
@@ -136,11 +135,14 @@ static void a_good_one_loads(void **state)
     write_tensors("model.safetensors", tensors, TENSORS + 1);
     loads();
     assert_int_equal(vka_model_open(&model, folder, NULL), VKA_OK);
-    assert_int_equal(vka_model_layer(model, 0, &desc, &weights, &error), VKA_ERR_FORMAT);
+    assert_int_equal(vka_model_layer_load(&layer, model, 0, &error), VKA_ERR_FORMAT);
     assert_non_null(strstr(error.message, "no tensor under 'model.layers.0.self_attn.'"));
-    assert_int_equal(vka_model_layer(model, 2, &desc, &weights, &error), VKA_ERR_ARGUMENT);
-    assert_int_equal(vka_model_layer(model, 1, NULL, &weights, NULL), VKA_ERR_ARGUMENT);
-    assert_int_equal(vka_model_layer(NULL, 1, &desc, &weights, NULL), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_model_layer_load(&layer, model, 2, &error), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_model_layer_load(NULL, model, 1, NULL), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_model_layer_load(&layer, NULL, 1, NULL), VKA_ERR_ARGUMENT);
+    assert_null(layer);
+    assert_null(vka_model_layer_desc(NULL));
+    assert_null(vka_model_layer_weights(NULL));
     vka_model_close(&model);
     vka_model_close(&model);
     assert_null(vka_model_get_info(NULL));
@@ -198,7 +200,7 @@ static void tensors_not_understood_are_refused(void **state)
     tensors[TENSORS].dims = 1;
     tensors[TENSORS].shape[0] = 4;
     write_tensors("model.safetensors", tensors, TENSORS + 1);
-    fails(VKA_ERR_FORMAT, "q_norm.weight", "no QK-norm");
+    fails(VKA_ERR_FORMAT, "q_norm.weight", "does not use it");
 }
 
 static void biases_must_fit_the_configuration(void **state)

@@ -177,8 +177,8 @@ static void layers_are_what_python_made(void **state)
         char path[512], file[64];
         vka_tensor_file *reference = NULL;
         vka_model *model = NULL;
+        vka_model_layer *loaded = NULL;
         vka_layer_weights weights;
-        vka_layer_desc desc;
         vka_error error;
 
         folder_of(path, row, "");
@@ -186,8 +186,9 @@ static void layers_are_what_python_made(void **state)
         assert_string_equal(vka_model_get_info(model)->architecture, row->architecture);
         assert_string_equal(vka_model_get_info(model)->model_type, row->model_type);
         assert_int_equal(vka_model_get_info(model)->layers, row->layers);
-        ok(vka_model_layer(model, row->layer, &desc, &weights, &error), &error);
-        description_is(&desc, row);
+        ok(vka_model_layer_load(&loaded, model, row->layer, &error), &error);
+        description_is(vka_model_layer_desc(loaded), row);
+        weights = *vka_model_layer_weights(loaded);
         assert_int_equal(weights.q.dtype, row->dtype);
         assert_int_equal(weights.q.rows, row->heads * row->head_dim);
         assert_int_equal(weights.k.rows, row->kv_heads * row->head_dim);
@@ -201,6 +202,7 @@ static void layers_are_what_python_made(void **state)
         for (int w = 0; w < VKA_WEIGHT_COUNT; w++)
             probes_agree(vka_weight_at(&weights, w), reference, row, w);
         vka_tensor_file_close(&reference);
+        vka_model_layer_free(&loaded);
         vka_model_close(&model);
         assert_null(model);
     }

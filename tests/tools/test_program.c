@@ -30,7 +30,7 @@ static void help(void **state)
     assert_string_equal(result.out, "");
     program_expect(&result, "plan --help", 0);
     assert_contains(result.out, "Usage: vkattn plan [OPTIONS]");
-    assert_contains(result.out, "\n  --kv-policy replicate|strict ");
+    assert_contains(result.out, "\n  --kv-policy default|replicate|strict\n");
     strcpy(again, result.out);
     program_expect(&result, "help plan", 0);
     assert_string_equal(result.out, again);
@@ -81,7 +81,7 @@ static void bad_values(void **state)
     program_expect(&result, "plan --json=yes", 2);
     assert_contains(result.err, "--json takes no value, but '--json=yes' gives one.");
     program_expect(&result, "plan --kv-policy loose", 2);
-    assert_contains(result.err, "--kv-policy is 'loose'; expected one of: replicate strict.");
+    assert_contains(result.err, "--kv-policy is 'loose'; expected one of: default replicate strict.");
     program_expect(&result, "plan --cache-dtype bf16", 2);
     assert_contains(result.err, "--cache-dtype is 'bf16'; expected one of: f32 f16.");
 }

@@ -1,0 +1,39 @@
+/* See unsupported.h. */
+#include "exec/unsupported.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+vka_status unsupported_check(const vka_layer_desc *desc, vka_error *error)
+{
+    const struct {
+        bool asked;
+        const char *field;
+    } rows[] = {
+        {desc->rope_type > VKA_ROPE_NONE, "rope_type"},
+        {desc->rope_pairing != VKA_ROPE_HALF_SPLIT, "rope_pairing"},
+        {desc->rotary_offset != 0, "rotary_offset"},
+        {desc->mrope_section[0] != 0, "mrope_section"},
+        {desc->clip_qkv != 0, "clip_qkv"},
+        {desc->qk_norm == VKA_QK_NORM_FULL_WIDTH, "qk_norm over the full width"},
+        {desc->norm_unit_offset != 0, "norm_unit_offset"},
+        {desc->k_out_norm != 0, "k_out_norm"},
+        {desc->attend != VKA_ATTEND_CAUSAL, "attend"},
+        {desc->window_right != 0, "window_right"},
+        {desc->softcap != 0, "softcap"},
+        {desc->sinks != 0, "sinks"},
+        {desc->alibi != 0, "alibi"},
+        {desc->gate != VKA_GATE_NONE, "gate"},
+        {desc->kv_lora_rank != 0, "kv_lora_rank"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].asked) {
+            return vka_fail(error, VKA_ERR_UNSUPPORTED, "this release lays out layers with %s, and does not run them",
+                            rows[i].field);
+        }
+    }
+    return VKA_OK;
+}
