@@ -1,69 +1,93 @@
 #version 450
 /* What follows the QKV projection: bias, RMSNorm over a head, RoPE, store to float rows or into the paged cache. Eight
- * invocations share a (row, head); each owns whole pairs of elements, so that packed words are written once. The
- * partner of a turned element is read again rather than exchanged. */
+ * invocations share a (row, head); each owns whole quads of elements, so that packed words are written once. The
+ * partner of a turned element is read again rather than exchanged.
+ *
+ * What is to be done is given by specialisation constants, since some devices run both sides of a branch. */
 #include "common.glsl"
 #include "half.glsl"
 
+layout(constant_id = 0) const uint ROTARY_DIM = 0u; /* 0: no RoPE */
+layout(constant_id = 1) const bool PAGED = false;
+layout(constant_id = 2) const bool BIAS = false;
+layout(constant_id = 3) const bool NORM = false;
+
 layout(push_constant) uniform Push { epilogue_push push; };
 layout(std430, set = 0, binding = 0) readonly buffer Parameters { uint parameters[]; };
-layout(std430, set = 0, binding = 1) readonly buffer Constants { float constants[]; };
-layout(std430, set = 0, binding = 2) readonly buffer Source { float source[]; };
-layout(std430, set = 0, binding = 3) writeonly buffer Rows { float rows_out[]; };
+layout(std430, set = 0, binding = 0) readonly buffer Angles { vec4 angles[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Constants { vec4 constants[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Source { vec4 source[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Rows { vec4 rows_out[]; };
 #ifdef VKA_F16
-layout(std430, set = 0, binding = 3) writeonly buffer Words { uint words_out[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Pairs { uvec2 pairs_out[]; };
 #endif
 
 const uint HEAD_LANES = VKA_LOCAL / VKA_TILE_COLS;
 
 shared float squares[VKA_LOCAL];
 
-/* The head that an invocation works on. */
+/* The head that an invocation works on: where its quads begin. */
 struct head_view {
     uint source;
     uint bias;
     float factor; /* 1 / root mean square */
 };
 
-float biased(head_view view, uint i)
+/* The values of those elements of a quad that stand before element `end`, and `rest` for the others. */
+vec4 cut(vec4 values, uint quad, uint end, vec4 rest)
 {
-    float value = source[view.source + i];
-    if (push.bias_offset != VKA_NO_OFFSET)
-        value += constants[view.bias + i];
-    return value;
+    return mix(values, rest, greaterThanEqual(4u * quad + uvec4(0u, 1u, 2u, 3u), uvec4(end)));
 }
 
-float normed(head_view view, uint i)
+vec4 biased(head_view view, uint quad)
 {
-    float value = biased(view, i);
-    if (push.norm_offset != VKA_NO_OFFSET)
-        value = value * view.factor * constants[push.norm_offset + i];
-    return value;
+    vec4 values = source[view.source + quad];
+    if (BIAS)
+        values += constants[view.bias + quad];
+    return cut(values, quad, push.head_dim, vec4(0.0));
 }
 
-float turned(head_view view, uint record, uint i)
+vec4 normed(head_view view, uint quad)
 {
-    if (i >= push.head_dim)
-        return 0.0;
-    float value = normed(view, i);
-    if (i >= push.rotary_dim)
-        return value;
-    uint half_dim = push.rotary_dim / 2u;
-    bool first = i < half_dim;
-    uint angle = record + EPILOGUE_ROW_WORDS + (first ? i : i - half_dim);
-    float partner = normed(view, first ? i + half_dim : i - half_dim);
-    float cosine = uintBitsToFloat(parameters[angle]);
-    float sine = uintBitsToFloat(parameters[angle + half_dim]);
-    return value * cosine + (first ? -partner : partner) * sine;
+    vec4 values = biased(view, quad);
+    if (NORM)
+        values *= view.factor * constants[push.norm_offset / 4u + quad];
+    return values;
+}
+
+/* What the elements of a quad are turned with: half of ROTARY_DIM before or after them. */
+vec4 partners(head_view view, uint quad)
+{
+    const uint distance = ROTARY_DIM / 2u;
+    if (distance % 4u == 0u)
+        return normed(view, 4u * quad < distance ? quad + distance / 4u : quad - distance / 4u);
+    vec4 values;
+    [[unroll]] for (uint i = 0u; i < 4u; i++) {
+        uint element = 4u * quad + i;
+        uint partner = element < distance ? element + distance : element - distance;
+        values[i] = normed(view, partner / 4u)[partner % 4u];
+    }
+    return values;
+}
+
+/* `angle`: the quad at which the cosines of the row begin. */
+vec4 turned(head_view view, uint angle, uint quad)
+{
+    const uint quads = EPILOGUE_ANGLES(ROTARY_DIM) / 4u;
+    vec4 values = normed(view, quad);
+    if (quad >= quads)
+        return values;
+    vec4 turn = values * angles[angle + quad] + partners(view, quad) * angles[angle + quads + quad];
+    return cut(turn, quad, ROTARY_DIM, values);
 }
 
 /* 1 / sqrt(mean of squares + eps) from the sums of the eight invocations of a head. */
 float norm_factor(head_view view, bool busy, uint lane)
 {
     float sum = 0.0;
-    for (uint i = lane % HEAD_LANES; busy && i < push.head_dim; i += HEAD_LANES) {
-        float value = biased(view, i);
-        sum += value * value;
+    for (uint quad = lane % HEAD_LANES; busy && quad < push.head_pad / 4u; quad += HEAD_LANES) {
+        vec4 values = biased(view, quad);
+        sum += dot(values, values);
     }
     squares[lane] = sum;
     barrier();
@@ -71,6 +95,17 @@ float norm_factor(head_view view, bool busy, uint lane)
     for (uint i = 0u; i < HEAD_LANES; i++)
         sum += squares[lane - lane % HEAD_LANES + i];
     return 1.0 / sqrt(sum / float(push.head_dim) + push.norm_eps);
+}
+
+void store(uint element, vec4 values)
+{
+#ifdef VKA_F16
+    if (PAGED) {
+        pairs_out[element / 4u] = uvec2(half_pair(values.x, values.y), half_pair(values.z, values.w));
+        return;
+    }
+#endif
+    rows_out[element / 4u] = values;
 }
 
 void main()
@@ -81,17 +116,17 @@ void main()
     bool busy = head < push.heads && row < push.rows;
 
     head_view view;
-    view.source = push.src_offset + row * push.src_stride + head * push.head_pad;
-    view.bias = push.bias_offset + head * push.head_pad;
+    view.source = (push.src_offset + row * push.src_stride + head * push.head_pad) / 4u;
+    view.bias = (push.bias_offset + head * push.head_pad) / 4u;
     view.factor = 1.0;
-    if (push.norm_offset != VKA_NO_OFFSET)
+    if (NORM)
         view.factor = norm_factor(view, busy, lane);
     if (!busy)
         return;
 
     uint record = push.record_offset + row * push.record_words;
     uint target = push.dst_offset;
-    if (push.dst_paged != 0u) {
+    if (PAGED) {
         if (parameters[record] != push.slab)
             return;
         target += parameters[record + 1u] * push.page_stride +
@@ -99,16 +134,6 @@ void main()
     } else {
         target += row * push.dst_stride + head * push.head_pad;
     }
-    for (uint i = lane % HEAD_LANES * 2u; i < push.head_pad; i += HEAD_LANES * 2u) {
-        float low = turned(view, record, i);
-        float high = turned(view, record, i + 1u);
-#ifdef VKA_F16
-        if (push.dst_paged != 0u) {
-            words_out[(target + i) / 2u] = half_pair(low, high);
-            continue;
-        }
-#endif
-        rows_out[target + i] = low;
-        rows_out[target + i + 1u] = high;
-    }
+    for (uint quad = lane % HEAD_LANES; quad < push.head_pad / 4u; quad += HEAD_LANES)
+        store(target + 4u * quad, turned(view, (record + EPILOGUE_ROW_WORDS) / 4u, quad));
 }

@@ -44,15 +44,17 @@ VKA_RECORD_BEGIN(gemm_push)
     VKA_UINT y_stride;
 VKA_RECORD_END(gemm_push)
 
-/* EPILOGUE: per row and head: bias, then RMSNorm over head_dim (norm_offset), then RoPE (rotary_dim > 0), then store.
+/* EPILOGUE: per row and head: bias, then RMSNorm over head_dim, then RoPE, then store, each as the specialisation
+ * constants say: 0 rotary_dim (0: no RoPE), 1 paged, 2 bias, 3 norm (see epilogue_kind in engine/kernels/kernels.h).
  * Bindings: 0 call parameters (uint), 1 layer constants (float: biases and norm weights, heads padded to head_pad with
  * zeros), 2 source (float), 3 destination: float rows, or the cache slab.
  * Source element: src_offset + row*src_stride + head*head_pad + i.
- * dst_paged == 0: destination float dst_offset + row*dst_stride + head*head_pad + i (dtype of the variant is ignored:
- * always float). dst_paged == 1: only rows whose record names `slab`; cache element
+ * Not paged: destination float dst_offset + row*dst_stride + head*head_pad + i (dtype of the variant is ignored:
+ * always float). Paged: only rows whose record names `slab`; cache element
  * page*page_stride + dst_offset + (head*page_size + slot)*head_pad + i, in the variant's dtype (F16 packed two a word);
  * page_stride and dst_offset are then multiples of 8.
- * Elements head_dim .. head_pad-1 are written as zeros. Invocations own whole words, so nothing is written twice. */
+ * Elements head_dim .. head_pad-1 are written as zeros. Invocations own whole words, so nothing is written twice.
+ * Offsets in constants, record_offset and record_words are multiples of 4 too. */
 VKA_RECORD_BEGIN(epilogue_push)
     VKA_UINT rows;
     VKA_UINT heads;
@@ -60,13 +62,11 @@ VKA_RECORD_BEGIN(epilogue_push)
     VKA_UINT head_pad;
     VKA_UINT src_offset;
     VKA_UINT src_stride;
-    VKA_UINT bias_offset; /* in constants, or VKA_NO_OFFSET; element head*head_pad + i */
-    VKA_UINT norm_offset; /* in constants, or VKA_NO_OFFSET; element i */
+    VKA_UINT bias_offset; /* in constants; element head*head_pad + i */
+    VKA_UINT norm_offset; /* in constants; element i */
     VKA_FLOAT norm_eps;
-    VKA_UINT rotary_dim;    /* 0: no RoPE; pairs (i, i + rotary_dim/2) */
-    VKA_UINT record_offset; /* words in the call parameters: epilogue_row records, each followed by cos then sin */
+    VKA_UINT record_offset; /* words in the call parameters: epilogue_row records, each followed by its angles */
     VKA_UINT record_words;  /* words from one record to the next */
-    VKA_UINT dst_paged;
     VKA_UINT dst_offset;
     VKA_UINT dst_stride;
     VKA_UINT slab;
@@ -74,13 +74,16 @@ VKA_RECORD_BEGIN(epilogue_push)
     VKA_UINT page_size;
 VKA_RECORD_END(epilogue_push)
 
-/* One row of a chunk, followed by rotary_dim/2 cosines and rotary_dim/2 sines (float bits). */
+/* One row of a chunk. If there is RoPE, EPILOGUE_ANGLES(rotary_dim) floats c follow, and as many floats s: element
+ * i < rotary_dim becomes x[i] * c[i] + x[partner of i] * s[i], and its partner is rotary_dim/2 before or after it. */
 VKA_RECORD_BEGIN(epilogue_row)
     VKA_UINT slab; /* that holds the row's own page */
     VKA_UINT page; /* slab-local */
     VKA_UINT slot; /* in the page */
     VKA_UINT reserved;
 VKA_RECORD_END(epilogue_row)
+
+#define EPILOGUE_ANGLES(rotary_dim) (((rotary_dim) + 3u) / 4u * 4u)
 
 /* PREFILL, DECODE. Bindings: 0 call parameters (uint), 1 q (float), 2 cache slab (variant's dtype), 3 out (float).
  * Workgroup x: tile_offset + x names the attention_tile; y: the attention_heads record.

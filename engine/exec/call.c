@@ -69,14 +69,14 @@ void call_memory_free(call_memory *call, const vka_allocator *allocator)
     memset(call, 0, sizeof(*call));
 }
 
-static uint32_t rotary_dim(const vka_layer_desc *desc)
+uint32_t call_rotary_dim(const vka_layer_desc *desc)
 {
     return desc->rope_type == VKA_ROPE_NONE ? 0 : desc->rotary_dim;
 }
 
 uint32_t call_record_words(const vka_layer_desc *desc)
 {
-    return desc == NULL ? 0 : WORDS(epilogue_row) + rotary_dim(desc);
+    return desc == NULL ? 0 : WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(call_rotary_dim(desc));
 }
 
 typedef struct record_job {
@@ -89,29 +89,33 @@ typedef struct record_job {
 
 static void start_records(record_job *job, const vka_layer_desc *desc)
 {
-    job->rotary_dim = rotary_dim(desc);
+    job->rotary_dim = call_rotary_dim(desc);
     for (uint32_t i = 0; i < job->rotary_dim / 2; i++) {
         job->inverse_frequency[i] = pow(desc->rope_theta, -2.0 * i / job->rotary_dim);
     }
 }
 
-/* Cosines, then sines, of a position: computed in double, rounded once. */
-static void write_angles(const record_job *job, double position, uint32_t *out)
+/* Factors of the elements and of their partners at a position: computed in double, rounded once. */
+static void write_angles(const record_job *job, double position, float *own)
 {
-    uint32_t half = job->rotary_dim / 2;
+    uint32_t half = job->rotary_dim / 2, padded = EPILOGUE_ANGLES(job->rotary_dim);
+    float *partner = own + padded;
 
     for (uint32_t i = 0; i < half; i++) {
         double angle = position * job->inverse_frequency[i];
-        const float turn[2] = {(float)cos(angle), (float)sin(angle)};
-        memcpy(&out[i], &turn[0], sizeof(uint32_t));
-        memcpy(&out[half + i], &turn[1], sizeof(uint32_t));
+        own[i] = own[half + i] = (float)cos(angle);
+        partner[half + i] = (float)sin(angle);
+        partner[i] = -partner[half + i];
+    }
+    for (uint32_t i = job->rotary_dim; i < padded; i++) {
+        own[i] = partner[i] = 0;
     }
 }
 
 static void write_records(void *user, size_t begin, size_t end)
 {
     const record_job *job = user;
-    uint32_t step = WORDS(epilogue_row) + job->rotary_dim;
+    uint32_t step = WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(job->rotary_dim);
 
     for (size_t r = begin; r < end; r++) {
         uint32_t position = (uint32_t)job->source->position + (uint32_t)r;
@@ -120,7 +124,7 @@ static void write_records(void *user, size_t begin, size_t end)
                                      0};
         uint32_t *out = job->words + r * step;
         memcpy(out, &record, sizeof(record));
-        write_angles(job, position, out + WORDS(epilogue_row));
+        write_angles(job, position, (float *)(void *)(out + WORDS(epilogue_row)));
     }
 }
 

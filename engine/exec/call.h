@@ -14,6 +14,9 @@ vka_status call_reserve_sequences(vka_context *context, uint32_t count, vka_erro
 vka_status call_reserve_result(vka_context *context, size_t floats, vka_error *error);
 void call_memory_free(call_memory *call, const vka_allocator *allocator);
 
+/* 0: no RoPE */
+uint32_t call_rotary_dim(const vka_layer_desc *desc);
+
 /* Words of one row record: 0 when the call has no epilogue (desc NULL). */
 uint32_t call_record_words(const vka_layer_desc *desc);
 

@@ -82,12 +82,17 @@ static void grow_sequences(forward_call *call, const forward_chunk *chunk)
 
 static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache)
 {
+    uint32_t rotary = call_rotary_dim(&layer->desc), norm = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD;
+
     return (pipeline_shape){.kernels = PIPELINES_LAYER | 1u << VKA_KERNEL_PACK,
                             .weight_dtype = layer->weight_dtype,
                             .cache_dtype = cache->dtype,
                             .pack_dtype = VKA_F32,
                             .qk_pad = layer->qk_pad,
                             .v_pad = layer->v_pad,
+                            .epilogue = {[EPILOGUE_Q] = {rotary, false, layer->has_bias, norm},
+                                         [EPILOGUE_K] = {rotary, true, layer->has_bias, norm},
+                                         [EPILOGUE_V] = {0, true, layer->has_bias, false}},
                             .reproducible = layer->reproducible};
 }
 

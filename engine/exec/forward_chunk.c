@@ -138,9 +138,8 @@ static vka_status append_to_slab(const forward_call *call, const forward_device 
 
     k.heads = shard->kv_heads;
     k.src_offset = layer_k_column(layer, shard);
-    k.bias_offset = layer->has_bias ? k.src_offset : VKA_NO_OFFSET;
-    k.norm_offset = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD ? columns + layer->qk_pad : VKA_NO_OFFSET;
-    k.dst_paged = 1;
+    k.bias_offset = k.src_offset;
+    k.norm_offset = columns + layer->qk_pad;
     k.slab = slab;
     k.page_size = call->cache->pool.page_size;
     k.page_stride = call->cache->devices[device->index].page_elements;
@@ -148,16 +147,16 @@ static vka_status append_to_slab(const forward_call *call, const forward_device 
     v.head_dim = layer->desc.v_head_dim;
     v.head_pad = layer->v_pad;
     v.src_offset = layer_v_column(layer, shard);
-    v.bias_offset = layer->has_bias ? v.src_offset : VKA_NO_OFFSET;
-    v.norm_offset = VKA_NO_OFFSET;
-    v.rotary_dim = 0;
+    v.bias_offset = v.src_offset;
     v.dst_offset = call->cache->devices[device->index].v_offset;
 
     step->target = cache_slab(call->cache, device->index, call->params->cache_layer, slab);
+    step->part = EPILOGUE_K;
     step->push = k;
     step->target_part = PART_K;
     vka_status status = step_epilogue(rec, &device->set, step, error);
     if (status == VKA_OK) {
+        step->part = EPILOGUE_V;
         step->push = v;
         step->target_part = PART_V;
         status = step_epilogue(rec, &device->set, step, error);
@@ -176,13 +175,12 @@ static vka_status record_epilogue(forward_call *call, const forward_chunk *chunk
                              .head_dim = layer->desc.head_dim,
                              .head_pad = layer->qk_pad,
                              .src_stride = columns,
-                             .bias_offset = layer->has_bias ? 0 : VKA_NO_OFFSET,
-                             .norm_offset = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD ? columns : VKA_NO_OFFSET,
+                             .norm_offset = columns,
                              .norm_eps = (float)layer->desc.norm_eps,
-                             .rotary_dim = layer->desc.rope_type == VKA_ROPE_NONE ? 0 : layer->desc.rotary_dim,
                              .record_words = words,
                              .dst_stride = shard->q_heads * layer->qk_pad};
-    epilogue_step step = {.push = q,
+    epilogue_step step = {.part = EPILOGUE_Q,
+                          .push = q,
                           .call = scratch(device, chunk, EXEC_SCRATCH_CALL),
                           .constants = device->shard->constants,
                           .source = scratch(device, chunk, EXEC_SCRATCH_QKV),

@@ -227,7 +227,7 @@ static vka_status try_variant(exec_device *device, const vka_variant *variant, v
 {
     peak_run run = {.device = device};
     vka_peak peak = {0};
-    vka_status status = variant != NULL ? pipelines_make(device, variant, 0, 0, &run.kernel, error) : VKA_OK;
+    vka_status status = variant != NULL ? pipelines_make(device, variant, NULL, &run.kernel, error) : VKA_OK;
 
     if (status == VKA_OK && kind == VKA_PEAK_FMA_F32) {
         size_fma(&run);

@@ -23,8 +23,8 @@ static vka_dtype kernel_dtype(vka_kernel kernel, const pipeline_shape *shape)
     }
 }
 
-vka_status pipelines_make(exec_device *device, const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad,
-                          kernel_pipeline *out, vka_error *error)
+vka_status pipelines_make(exec_device *device, const vka_variant *variant, const vka_spec *spec, kernel_pipeline *out,
+                          vka_error *error)
 {
     gpu_pipeline_desc desc = {.name = variant->name,
                               .spirv = variant->spirv,
@@ -35,14 +35,17 @@ vka_status pipelines_make(exec_device *device, const vka_variant *variant, uint3
                               .texel_bindings = variant->texel_bindings,
                               .push_bytes = variant->push_bytes};
 
-    desc.spec_count = vka_variant_spec(variant, qk_pad, v_pad, desc.spec);
+    if (spec != NULL) {
+        desc.spec_count = spec->count;
+        memcpy(desc.spec, spec->value, sizeof(desc.spec));
+    }
     out->variant = variant;
     return gpu_pipeline_get(device->gpu, &desc, &out->pipeline, error);
 }
 
 /* Pipelines that are new and have to be warmed. */
 typedef struct warm_list {
-    const kernel_pipeline *kernel[VKA_KERNEL_COUNT + TUNING_ROW_CLASSES];
+    const kernel_pipeline *kernel[VKA_KERNEL_COUNT + TUNING_ROW_CLASSES + EPILOGUE_PARTS];
     uint32_t count;
 } warm_list;
 
@@ -70,15 +73,15 @@ static vka_status choose_variant(const pipeline_request *request, vka_kernel ker
     return exec_variant(request->context, request->device, kernel, dtype, tuned, out, error);
 }
 
-static vka_status get_one(pipeline_request *request, vka_kernel kernel, tuning_class sizes, kernel_pipeline *out,
-                          vka_error *error)
+static vka_status get_one(pipeline_request *request, vka_kernel kernel, tuning_class sizes, const vka_spec *spec,
+                          kernel_pipeline *out, vka_error *error)
 {
     const vka_variant *variant = NULL;
     uint32_t before = gpu_pipeline_count(request->device->gpu);
     vka_status status = choose_variant(request, kernel, sizes, &variant, error);
 
     if (status == VKA_OK) {
-        status = pipelines_make(request->device, variant, request->shape->qk_pad, request->shape->v_pad, out, error);
+        status = pipelines_make(request->device, variant, spec, out, error);
     }
     if (gpu_pipeline_count(request->device->gpu) > before) {
         request->warm.kernel[request->warm.count++] = out;
@@ -86,23 +89,48 @@ static vka_status get_one(pipeline_request *request, vka_kernel kernel, tuning_c
     return status;
 }
 
-/* Projections run a pipeline for each class of rows, the others one for the head sizes of the shape. */
-static vka_status get_kernel(pipeline_request *request, vka_kernel kernel, pipeline_set *out, vka_error *error)
+/* Projections run a pipeline for each class of rows. */
+static vka_status get_projections(pipeline_request *request, vka_kernel kernel, pipeline_set *out, vka_error *error)
 {
-    bool found = false;
     vka_status status = VKA_OK;
 
     for (int i = 0; status == VKA_OK && i < TUNING_ROW_CLASSES; i++) {
         if (tuning_has_class(kernel, (tuning_class)i)) {
-            status = get_one(request, kernel, (tuning_class)i, &out->projection[i], error);
-            found = true;
+            status = get_one(request, kernel, (tuning_class)i, NULL, &out->projection[i], error);
         }
     }
-    if (found) {
-        return status;
+    return status;
+}
+
+static vka_status get_epilogues(pipeline_request *request, tuning_class heads, pipeline_set *out, vka_error *error)
+{
+    vka_status status = VKA_OK;
+
+    for (int part = 0; status == VKA_OK && part < EPILOGUE_PARTS; part++) {
+        const vka_spec spec = vka_spec_epilogue(&request->shape->epilogue[part]);
+        status = get_one(request, VKA_KERNEL_EPILOGUE, heads, &spec, &out->epilogue[part], error);
     }
-    tuning_class heads = tuning_head_class(request->shape->qk_pad, request->shape->v_pad);
-    return get_one(request, kernel, heads, &out->kernel[kernel], error);
+    return status;
+}
+
+static vka_status get_kernel(pipeline_request *request, vka_kernel kernel, pipeline_set *out, vka_error *error)
+{
+    const pipeline_shape *shape = request->shape;
+    const vka_spec attention = vka_spec_attention(shape->qk_pad, shape->v_pad);
+    tuning_class heads = tuning_head_class(shape->qk_pad, shape->v_pad);
+
+    switch (kernel) {
+    case VKA_KERNEL_GEMM:
+    case VKA_KERNEL_GEMV:
+        return get_projections(request, kernel, out, error);
+    case VKA_KERNEL_EPILOGUE:
+        return get_epilogues(request, heads, out, error);
+    case VKA_KERNEL_PREFILL:
+    case VKA_KERNEL_DECODE:
+        return get_one(request, kernel, heads, &attention, &out->kernel[kernel], error);
+    default:
+        return get_one(request, kernel, heads, NULL, &out->kernel[kernel], error);
+    }
 }
 
 /* An empty dispatch with `buffer` at every binding. */

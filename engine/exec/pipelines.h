@@ -10,9 +10,13 @@ typedef struct kernel_pipeline {
     gpu_pipeline *pipeline;
 } kernel_pipeline;
 
+/* What an epilogue is applied to. */
+typedef enum epilogue_part { EPILOGUE_Q, EPILOGUE_K, EPILOGUE_V, EPILOGUE_PARTS } epilogue_part;
+
 typedef struct pipeline_set {
     kernel_pipeline kernel[VKA_KERNEL_COUNT];       /* all but GEMV and GEMM, */
-    kernel_pipeline projection[TUNING_ROW_CLASSES]; /* which are here, by the class of rows that they run for */
+    kernel_pipeline projection[TUNING_ROW_CLASSES]; /* which are here, by the class of rows that they run for, */
+    kernel_pipeline epilogue[EPILOGUE_PARTS];       /* and EPILOGUE */
 } pipeline_set;
 
 /* Which kernels a set holds, as bits 1 << vka_kernel. */
@@ -26,13 +30,14 @@ typedef struct pipeline_shape {
     vka_dtype cache_dtype;  /* EPILOGUE, PREFILL, DECODE */
     vka_dtype pack_dtype;   /* PACK: the destination's */
     uint32_t qk_pad, v_pad;
+    epilogue_kind epilogue[EPILOGUE_PARTS];
     bool reproducible;            /* nothing that was measured has a say: tuned choices are passed over */
     const vka_variant *candidate; /* what its kernel runs, whatever selection says, so that it can be measured; NULL */
 } pipeline_shape;
 
-/* The pipeline of one given variant, not warmed. */
-vka_status pipelines_make(exec_device *device, const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad,
-                          kernel_pipeline *out, vka_error *error);
+/* The pipeline of one given variant, not warmed. `spec` may be NULL: no specialisation constants. */
+vka_status pipelines_make(exec_device *device, const vka_variant *variant, const vka_spec *spec, kernel_pipeline *out,
+                          vka_error *error);
 
 /* Selects and creates; new pipelines are warmed before it returns. */
 vka_status pipelines_get(vka_context *context, exec_device *device, const pipeline_shape *shape, pipeline_set *out,

@@ -54,7 +54,7 @@ vka_status step_projection(recorder *rec, const pipeline_set *set, const project
 
 vka_status step_epilogue(recorder *rec, const pipeline_set *set, const epilogue_step *step, vka_error *error)
 {
-    const kernel_pipeline *kernel = &set->kernel[VKA_KERNEL_EPILOGUE];
+    const kernel_pipeline *kernel = &set->epilogue[step->part];
     const step_buffer buffers[4] = {reads(step->call), reads(step->constants), reads(step->source),
                                     writes(step->target, step->target_part)};
     uint32_t groups[3];

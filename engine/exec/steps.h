@@ -29,6 +29,7 @@ vka_status step_projection(recorder *rec, const pipeline_set *set, const project
 
 /* The epilogue of Q, K or V: see epilogue_push in shaders/params.h. */
 typedef struct epilogue_step {
+    epilogue_part part;
     epilogue_push push;
     gpu_buffer *call, *constants, *source, *target;
     uint32_t target_part; /* hazard part: K and V of one slab are disjoint */

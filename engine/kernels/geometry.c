@@ -52,13 +52,14 @@ void vka_groups_pack(const vka_variant *variant, const pack_push *push, uint32_t
     groups[2] = 1;
 }
 
-uint32_t vka_variant_spec(const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad, uint32_t spec[16])
+vka_spec vka_spec_attention(uint32_t qk_pad, uint32_t v_pad)
 {
-    if (variant->kernel != VKA_KERNEL_PREFILL && variant->kernel != VKA_KERNEL_DECODE)
-        return 0;
-    spec[0] = qk_pad;
-    spec[1] = v_pad;
-    return 2;
+    return (vka_spec){2, {qk_pad, v_pad}};
+}
+
+vka_spec vka_spec_epilogue(const epilogue_kind *kind)
+{
+    return (vka_spec){4, {kind->rotary_dim, kind->paged, kind->bias, kind->norm}};
 }
 
 uint32_t vka_texel_operand(vka_kernel kernel, uint32_t k)

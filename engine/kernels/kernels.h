@@ -88,7 +88,20 @@ void vka_groups_attention(const vka_variant *variant, uint32_t tiles, uint32_t h
 void vka_groups_combine(const vka_variant *variant, uint32_t entries, uint32_t heads, uint32_t groups[3]);
 void vka_groups_pack(const vka_variant *variant, const pack_push *push, uint32_t groups[3]);
 
-/* Specialisation constants of a variant: writes their values and returns how many (0 for kernels without any). */
-uint32_t vka_variant_spec(const vka_variant *variant, uint32_t qk_pad, uint32_t v_pad, uint32_t spec[16]);
+/* What an epilogue does: its specialisation constants, in this order. */
+typedef struct epilogue_kind {
+    uint32_t rotary_dim; /* 0: no RoPE */
+    uint32_t paged;      /* into the cache; else to float rows */
+    uint32_t bias, norm;
+} epilogue_kind;
+
+/* Specialisation constants. */
+typedef struct vka_spec {
+    uint32_t count;
+    uint32_t value[16];
+} vka_spec;
+
+vka_spec vka_spec_attention(uint32_t qk_pad, uint32_t v_pad);
+vka_spec vka_spec_epilogue(const epilogue_kind *kind);
 
 #endif

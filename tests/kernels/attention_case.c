@@ -217,8 +217,7 @@ float *run_attention(test_rig *rig, const vka_variant *variant, const attention_
     rig_job job = {.variant = variant,
                    .buffers = {&p.parameters, &p.q, &p.slab, target},
                    .push = &p.push,
-                   .qk_pad = p.qk_pad,
-                   .v_pad = p.v_pad};
+                   .spec = vka_spec_attention(p.qk_pad, p.v_pad)};
     vka_groups_attention(variant, p.tiles, p.head_records, job.groups);
     rig_run(rig, &job);
     rig_check_written(target, variant->name);

@@ -16,6 +16,7 @@ static const double eps = 1e-5;
 typedef struct epilogue {
     epilogue_shape shape;
     epilogue_push push;
+    epilogue_kind kind;
     vka_dtype target; /* type of the destination */
     rig_buffer parameters, constants, source, destination;
     float *raw, *bias, *norm; /* dense, for the reference */
@@ -31,7 +32,7 @@ static float *element_at(const epilogue *e, uint32_t row, uint32_t head, uint32_
 static size_t target_at(const epilogue *e, uint32_t row, uint32_t head, uint32_t i)
 {
     const epilogue_push *p = &e->push;
-    if (!p->dst_paged)
+    if (!e->kind.paged)
         return p->dst_offset + (size_t)row * p->dst_stride + head * p->head_pad + i;
     const uint32_t *record = &e->parameters.u[p->record_offset + row * p->record_words];
     return (size_t)record[1] * p->page_stride + p->dst_offset + (head * PAGE + record[2]) * p->head_pad + i;
@@ -42,7 +43,8 @@ static void put_record(epilogue *e, uint32_t row, uint32_t slab)
     uint32_t token = row + FIRST_TOKEN;
     uint32_t last_page = (e->shape.rows - 1 + FIRST_TOKEN) / PAGE;
     uint32_t *record = &e->parameters.u[e->push.record_offset + row * e->push.record_words];
-    float *angles = (float *)(record + EPILOGUE_ROW_WORDS);
+    float *own = (float *)(record + EPILOGUE_ROW_WORDS);
+    float *partner = own + EPILOGUE_ANGLES(e->shape.rotary_dim);
     uint32_t half = e->shape.rotary_dim / 2;
     record[0] = slab;
     record[1] = last_page - token / PAGE + 1;
@@ -50,8 +52,9 @@ static void put_record(epilogue *e, uint32_t row, uint32_t slab)
     e->position[row] = 1000 * row + 3;
     for (uint32_t i = 0; i < half; i++) {
         double angle = e->position[row] * pow(theta, -2.0 * i / e->shape.rotary_dim);
-        angles[i] = (float)cos(angle);
-        angles[half + i] = (float)sin(angle);
+        own[i] = own[half + i] = (float)cos(angle);
+        partner[half + i] = (float)sin(angle);
+        partner[i] = -partner[half + i];
     }
 }
 
@@ -63,7 +66,8 @@ static void make_source(epilogue *e, test_rig *rig)
     e->bias = noise_array(4, width);
     e->norm = noise_array(5, s->head_dim);
     e->source = rig_buffer_new(rig, e->push.src_offset + (size_t)s->rows * e->push.src_stride + RIG_EDGE);
-    e->constants = rig_buffer_new(rig, e->push.norm_offset + s->head_dim + RIG_EDGE);
+    e->constants = rig_buffer_new(rig, e->push.norm_offset + e->push.head_pad + RIG_EDGE);
+    memset(&e->constants.f[e->push.bias_offset], 0, (size_t)(s->heads + 1) * e->push.head_pad * sizeof(float));
     for (uint32_t h = 0; h < s->heads; h++) {
         for (uint32_t i = 0; i < s->head_dim; i++) {
             e->constants.f[e->push.bias_offset + h * e->push.head_pad + i] = e->bias[h * s->head_dim + i];
@@ -72,21 +76,17 @@ static void make_source(epilogue *e, test_rig *rig)
         }
     }
     memcpy(&e->constants.f[e->push.norm_offset], e->norm, s->head_dim * sizeof *e->norm);
-    if (!s->bias)
-        e->push.bias_offset = VKA_NO_OFFSET;
-    if (!s->norm)
-        e->push.norm_offset = VKA_NO_OFFSET;
 }
 
 static void make_target(epilogue *e, test_rig *rig)
 {
     const epilogue_push *p = &e->push;
     size_t pages = (e->shape.rows - 1 + FIRST_TOKEN) / PAGE + 3;
-    size_t elements = p->dst_offset + (p->dst_paged ? pages * p->page_stride : (size_t)p->rows * p->dst_stride);
+    size_t elements = p->dst_offset + (e->kind.paged ? pages * p->page_stride : (size_t)p->rows * p->dst_stride);
     uint32_t per_word = e->target == VKA_F32 ? 1 : 2;
     e->destination = rig_buffer_new(rig, elements / per_word + RIG_EDGE);
     for (uint32_t r = 0; r < p->rows; r++) {
-        if (p->dst_paged && e->parameters.u[p->record_offset + r * p->record_words] != p->slab)
+        if (e->kind.paged && e->parameters.u[p->record_offset + r * p->record_words] != p->slab)
             continue;
         for (uint32_t h = 0; h < p->heads; h++)
             for (uint32_t i = 0; i < p->head_pad; i++)
@@ -100,6 +100,7 @@ static void epilogue_make(epilogue *e, test_rig *rig, vka_dtype dtype, const epi
     uint32_t pad = vka_pad8(s->head_dim);
     e->shape = *s;
     e->target = s->paged ? dtype : VKA_F32;
+    e->kind = (epilogue_kind){s->rotary_dim, s->paged, s->bias, s->norm};
     e->push = (epilogue_push){.rows = s->rows,
                               .heads = s->heads,
                               .head_dim = s->head_dim,
@@ -109,10 +110,8 @@ static void epilogue_make(epilogue *e, test_rig *rig, vka_dtype dtype, const epi
                               .bias_offset = RIG_EDGE,
                               .norm_offset = RIG_EDGE + s->heads * pad,
                               .norm_eps = (float)eps,
-                              .rotary_dim = s->rotary_dim,
                               .record_offset = RIG_EDGE,
-                              .record_words = EPILOGUE_ROW_WORDS + s->rotary_dim,
-                              .dst_paged = s->paged,
+                              .record_words = EPILOGUE_ROW_WORDS + 2 * EPILOGUE_ANGLES(s->rotary_dim),
                               .dst_offset = (uint32_t)rig_edge(e->target),
                               .dst_stride = s->heads * pad + GAP,
                               .slab = SLAB,
@@ -140,8 +139,10 @@ static void epilogue_free(epilogue *e)
 
 static void epilogue_run(epilogue *e, test_rig *rig, const vka_variant *variant)
 {
-    rig_job job = {
-        .variant = variant, .buffers = {&e->parameters, &e->constants, &e->source, &e->destination}, .push = &e->push};
+    rig_job job = {.variant = variant,
+                   .buffers = {&e->parameters, &e->constants, &e->source, &e->destination},
+                   .push = &e->push,
+                   .spec = vka_spec_epilogue(&e->kind)};
     vka_groups_epilogue(variant, &e->push, job.groups);
     rig_run(rig, &job);
     rig_check_written(&e->destination, variant->name);
@@ -207,7 +208,8 @@ static void check_shapes(test_rig *rig, const vka_variant *variant)
         {7, 9, 5, 2, false, true, true},     {1, 8, 8, 8, false, false, true},     {33, 3, 64, 64, true, false, false},
         {33, 3, 64, 64, true, false, true},  {12, 17, 80, 40, true, true, true},   {6, 5, 96, 96, false, true, false},
         {6, 2, 128, 128, false, true, true}, {6, 2, 128, 0, false, true, true},    {4, 2, 192, 64, true, true, true},
-        {3, 2, 576, 576, true, true, true},  {3, 1, 576, 64, false, false, false},
+        {3, 2, 576, 576, true, true, true},  {3, 1, 576, 64, false, false, false}, {5, 3, 80, 20, true, true, true},
+        {5, 3, 33, 14, true, true, false},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         check_epilogue(rig, variant, &shapes[i]);

@@ -117,7 +117,8 @@ static gpu_pipeline *pipeline_of(test_rig *rig, const rig_job *job)
         .texel_bindings = variant->texel_bindings,
         .push_bytes = variant->push_bytes,
     };
-    desc.spec_count = vka_variant_spec(variant, job->qk_pad, job->v_pad, desc.spec);
+    desc.spec_count = job->spec.count;
+    memcpy(desc.spec, job->spec.value, sizeof desc.spec);
     check(gpu_pipeline_get(rig->device, &desc, &pipeline, &error));
     return pipeline;
 }

@@ -50,7 +50,7 @@ typedef struct rig_job {
     const rig_buffer *buffers[4];
     const void *push;
     uint32_t groups[3];
-    uint32_t qk_pad, v_pad; /* attention only */
+    vka_spec spec;
 } rig_job;
 
 void rig_run(test_rig *rig, const rig_job *job);

@@ -241,17 +241,15 @@ static void geometry_covers_everything(void **state)
     assert_true((uint64_t)groups[0] * groups[1] * row->local_size >= 3ull * 100000 * 7 * 4);
 }
 
-static void heads_become_constants(void **state)
+static void sizes_and_kinds_become_constants(void **state)
 {
     (void)state;
-    uint32_t spec[16];
-    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
-        const vka_variant *row = vka_variant_row(i);
-        bool attends = row->kernel == VKA_KERNEL_PREFILL || row->kernel == VKA_KERNEL_DECODE;
-        assert_int_equal(vka_variant_spec(row, 192, 128, spec), attends ? 2 : 0);
-        if (attends)
-            assert_true(spec[0] == 192 && spec[1] == 128);
-    }
+    const epilogue_kind kind = {.rotary_dim = 64, .paged = true, .norm = true};
+    const vka_spec heads = vka_spec_attention(192, 128), epilogue = vka_spec_epilogue(&kind);
+    assert_int_equal(heads.count, 2);
+    assert_true(heads.value[0] == 192 && heads.value[1] == 128);
+    assert_int_equal(epilogue.count, 4);
+    assert_true(epilogue.value[0] == 64 && epilogue.value[1] == 1 && epilogue.value[2] == 0 && epilogue.value[3] == 1);
 }
 
 int main(void)
@@ -266,7 +264,7 @@ int main(void)
         cmocka_unit_test(nothing_runs),
         cmocka_unit_test(forced_names_are_checked),
         cmocka_unit_test(geometry_covers_everything),
-        cmocka_unit_test(heads_become_constants),
+        cmocka_unit_test(sizes_and_kinds_become_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
