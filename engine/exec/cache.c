@@ -140,6 +140,7 @@ vka_status exec_cache_create(vka_cache **out, vka_layer *layer, const vka_cache_
     cache->v_head_dim = layer->desc.v_head_dim;
     cache->qk_pad = layer->qk_pad;
     cache->v_pad = layer->v_pad;
+    cache->reproducible = layer->reproducible;
     status = fill_cache(cache, layer, &resolved, error);
     if (status != VKA_OK) {
         exec_cache_destroy(&cache);
@@ -178,6 +179,12 @@ vka_status exec_cache_check(const vka_cache *cache, const vka_layer *layer, vka_
                         "the cache holds heads of %u and %u elements, the layer has %u and %u, or they are of two "
                         "contexts: make the cache from a layer of the same geometry",
                         cache->head_dim, cache->v_head_dim, layer->desc.head_dim, layer->desc.v_head_dim);
+    }
+    if (layer->reproducible && !cache->reproducible) {
+        return vka_fail(
+            error, VKA_ERR_ARGUMENT,
+            "the layer is reproducible, but its cache was made from one that is not, so key ranges would be "
+            "cut as placement has it: make the cache from a reproducible layer");
     }
     for (uint32_t d = 0; d < cache->context->device_count; d++) {
         const vka_shard *shard = &layer->devices[d].shard;

@@ -20,6 +20,7 @@ struct vka_cache {
     page_pool pool;
     vka_dtype dtype;
     uint32_t head_dim, v_head_dim, qk_pad, v_pad;
+    bool reproducible; /* slabs are cut as if a device held every head */
     cache_device *devices;
 };
 

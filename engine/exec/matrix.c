@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "base/threads.h"
 #include "exec/staged.h"
+#include "kernels/kernels.h"
 
 uint64_t matrix_group_bytes(uint32_t depth, vka_dtype dtype)
 {
@@ -16,7 +17,8 @@ uint64_t matrix_group_bytes(uint32_t depth, vka_dtype dtype)
 uint32_t matrix_panel_rows(const vka_caps *caps, uint32_t depth, vka_dtype dtype)
 {
     uint64_t groups = vka_caps_max_tensor(caps) / matrix_group_bytes(depth, dtype);
-    uint64_t most = UINT32_MAX / MATRIX_GROUP;
+    uint64_t columns = vka_gemm_max_cols(caps);
+    uint64_t most = (columns < UINT32_MAX ? columns : UINT32_MAX) / MATRIX_GROUP;
 
     return (uint32_t)(groups < most ? groups : most) * MATRIX_GROUP;
 }

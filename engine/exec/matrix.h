@@ -1,4 +1,5 @@
-/* A weight matrix on one device, cut in row panels so that each fits the device's buffer limits. Rows lie in groups of
+/* A weight matrix on one device, cut in row panels so that each fits the device's buffer limits, and its rows are no
+ * more columns of a result than one dispatch can have. Rows lie in groups of
  * eight whose octets are interleaved, as gemm_push in shaders/params.h says, so that eight neighbouring invocations,
  * one a row, read one run of memory. */
 #ifndef VKA_EXEC_MATRIX_H

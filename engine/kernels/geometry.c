@@ -22,6 +22,19 @@ void vka_groups_gemm(const vka_variant *variant, const gemm_push *push, uint32_t
     groups[2] = 1;
 }
 
+uint64_t vka_gemm_max_cols(const vka_caps *caps)
+{
+    uint32_t narrowest = UINT32_MAX;
+
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        const vka_variant *row = vka_variant_row(i);
+        bool projects = row->kernel == VKA_KERNEL_GEMM || row->kernel == VKA_KERNEL_GEMV;
+        if (projects && row->tile_cols < narrowest)
+            narrowest = row->tile_cols;
+    }
+    return (uint64_t)narrowest * caps->max_groups[0];
+}
+
 void vka_groups_epilogue(const vka_variant *variant, const epilogue_push *push, uint32_t groups[3])
 {
     groups[0] = divide_up(push->heads, variant->tile_cols);

@@ -23,7 +23,7 @@ typedef struct vka_cache_params {
 } vka_cache_params;
 
 /* Geometry, ranks and devices come from `layer`; any layer of the same context, description geometry, grid and
- * placement may use the cache. */
+ * placement may use the cache. For a reproducible layer it must have been made from a reproducible one. */
 VKA_API vka_status vka_cache_create(vka_cache **out, vka_layer *layer, const vka_cache_params *params,
                                     vka_error *error);
 VKA_API void vka_cache_destroy(vka_cache **cache);

@@ -5,6 +5,7 @@
 int run_chunk_tests(void);
 int run_hazard_tests(void);
 int run_pages_tests(void);
+int run_panels_tests(void);
 int run_tiles_tests(void);
 
 #endif

@@ -8,6 +8,7 @@ int main(void)
     failed += run_chunk_tests();
     failed += run_hazard_tests();
     failed += run_pages_tests();
+    failed += run_panels_tests();
     failed += run_tiles_tests();
     return failed != 0;
 }

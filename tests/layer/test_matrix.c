@@ -152,12 +152,30 @@ static void wide_layers(void **state)
         run_case(harness_context(), &wide[i]);
 }
 
+/* More columns of the output projection than 65,535 workgroups of the narrowest kernel compute, so panels are cut. */
+static void more_columns_than_workgroups(void **state)
+{
+    static const layer_case wide = {.name = "hidden 2,200,000",
+                                    .desc = {.hidden_size = 2200000, .heads = 1, .kv_heads = 1, .head_dim = 2},
+                                    .place = "0",
+                                    .weights = VKA_F16};
+    layer_rig rig;
+
+    (void)state;
+    rig_open(&rig, harness_context(), &wide);
+    uint32_t sequence = rig_sequence(&rig);
+    rig_extend(&rig, sequence, 1, NULL);
+    rig_extend(&rig, sequence, 9, NULL);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tp_of_many_layouts),
         cmocka_unit_test(every_head_size),
         cmocka_unit_test(wide_layers),
+        cmocka_unit_test(more_columns_than_workgroups),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -202,6 +202,12 @@ static void a_cache_that_does_not_fit(void **state)
     refuse(&s, &params, VKA_ERR_ARGUMENT, "the cache holds heads of 8 and 8 elements, the layer has 8 and 7");
     rig_close(&rig);
     other.desc.v_head_dim = 0;
+    other.reproducible = true;
+    rig_open(&rig, harness_context(), &other);
+    params.layer = rig.layer;
+    refuse(&s, &params, VKA_ERR_ARGUMENT, "make the cache from a reproducible layer");
+    rig_close(&rig);
+    other.reproducible = false;
     other.desc.window = 4; /* of the same geometry: welcome */
     rig_open(&rig, harness_context(), &other);
     params.layer = rig.layer;
