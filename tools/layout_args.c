@@ -9,6 +9,8 @@
 
 static const args_choice policies[] = {
     {"default", VKA_KV_DEFAULT}, {"replicate", VKA_KV_REPLICATE}, {"strict", VKA_KV_STRICT}, {NULL, 0}};
+static const args_choice blocks[] = {
+    {"self", VKA_BLOCK_SELF}, {"cross", VKA_BLOCK_CROSS}, {"encoder", VKA_BLOCK_ENCODER}, {NULL, 0}};
 static const args_choice weight_dtypes[] = {{"f32", VKA_F32}, {"f16", VKA_F16}, {"bf16", VKA_BF16}, {NULL, 0}};
 static const args_choice cache_dtypes[] = {{"f32", VKA_F32}, {"f16", VKA_F16}, {NULL, 0}};
 
@@ -18,6 +20,8 @@ const args_option layout_args_options[LAYOUT_ARGS_COUNT] = {
     {"model", ARGS_TEXT, AT(model), .value = "NAME|DIR|FILE",
      .help = "A preset, a checkpoint's folder, or a config.json.\nA preset's name wins; write ./NAME for a folder."},
     {"layer", ARGS_U32, AT(layer), .value = "N", .help = "Layer of the checkpoint (default: 0)."},
+    {"block", ARGS_CHOICE, AT(block), .choices = blocks,
+     .help = "Which attention of the layer (default: self; encoder:\nwhere there is a decoder too)."},
     {"heads", ARGS_U32, AT(heads), .value = "N", .least = 1, .help = "Instead of --model: query heads."},
     {"kv-heads", ARGS_U32, AT(kv_heads), .value = "N", .least = 1, .help = "KV heads (default: as many)."},
     {"head-dim", ARGS_U32, AT(head_dim), .value = "N", .least = 1,
@@ -60,6 +64,19 @@ static vka_status read_geometry(const layout_args *args, layout_source *source, 
     return vka_layer_desc_resolve(&source->desc, error);
 }
 
+static vka_status read_config(const layout_args *args, layout_source *source, vka_error *error)
+{
+    vka_model_info info;
+    vka_status status =
+        vka_model_read_config(args->model, (vka_block)args->block, args->layer, &source->desc, &info, error);
+
+    if (status != VKA_OK)
+        return status;
+    source->layers = info.layers;
+    source->not_run = info.not_run;
+    return VKA_OK;
+}
+
 static vka_status read_model(const layout_args *args, layout_source *source, vka_error *error)
 {
     const char *model = args->model;
@@ -78,9 +95,10 @@ static vka_status read_model(const layout_args *args, layout_source *source, vka
             return status;
     }
     if (!preset)
-        return vka_model_read_config(model, args->layer, &source->desc, &source->layers, error);
-    if (args->layer != 0)
-        return vka_fail(error, VKA_ERR_ARGUMENT, "--layer is %u, but preset '%s' describes a single layer", args->layer,
+        return read_config(args, source, error);
+    if (args->layer != 0 || args->block != VKA_BLOCK_SELF)
+        return vka_fail(error, VKA_ERR_ARGUMENT,
+                        "--layer and --block choose from a checkpoint, but preset '%s' describes a single layer",
                         model);
     source->desc = preset->desc;
     source->note = preset->note;

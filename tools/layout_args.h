@@ -8,6 +8,7 @@
 typedef struct layout_args {
     const char *model; /* NULL: the geometry below */
     uint32_t layer;
+    int block;                                              /* vka_block */
     uint32_t heads, kv_heads, head_dim, v_head_dim, hidden; /* 0: not given */
     uint32_t tp, cp, dp;                                    /* 0: not given, 1 */
     int kv_policy;                                          /* vka_kv_policy */
@@ -20,7 +21,7 @@ typedef struct layout_args {
 
 /* The rows for all of them, relative to a layout_args: first those of the layer, last those of the types. --devices is
  * each command's own: not all of them open devices. */
-enum { LAYOUT_ARGS_LAYER = 7, LAYOUT_ARGS_TYPES = 2, LAYOUT_ARGS_COUNT = 14 };
+enum { LAYOUT_ARGS_LAYER = 8, LAYOUT_ARGS_TYPES = 2, LAYOUT_ARGS_COUNT = 15 };
 extern const args_option layout_args_options[LAYOUT_ARGS_COUNT];
 
 /* What --model or the geometry stands for. */
@@ -28,6 +29,7 @@ typedef struct layout_source {
     vka_layer_desc desc; /* resolved */
     const char *name;    /* as given, or NULL for a bare geometry */
     const char *note;    /* of a preset: what of the real model is not modelled; or NULL */
+    const char *not_run; /* NULL, or why the layer is laid out only */
     uint32_t layers;     /* of a checkpoint or its configuration; 0: there is none, weights can only be generated */
 } layout_source;
 

@@ -8,7 +8,7 @@ static vka_status load_checkpoint(run_layer *layer, const layout_args *args, vka
 
     if (status)
         return status;
-    status = vka_model_layer_load(&layer->loaded, layer->checkpoint, args->layer, error);
+    status = vka_model_layer_load(&layer->loaded, layer->checkpoint, (vka_block)args->block, args->layer, error);
     if (status)
         return status;
     layer->source.desc = *vka_model_layer_desc(layer->loaded);

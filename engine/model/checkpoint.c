@@ -154,6 +154,15 @@ static vka_status open_weights(vka_model *model, const char *dir, vka_error *err
     return vka_fail(error, VKA_ERR_IO, "'%s' has neither %s nor %s", dir, single, several);
 }
 
+static vka_model_info info_of(const vka_config *config)
+{
+    vka_model_info info = {.layers = config->layers};
+
+    snprintf(info.architecture, sizeof(info.architecture), "%s", config->architecture);
+    snprintf(info.model_type, sizeof(info.model_type), "%s", config->family->model_type);
+    return info;
+}
+
 vka_status vka_model_open(vka_model **out, const char *dir, vka_error *error)
 {
     vka_model *model = NULL;
@@ -173,9 +182,7 @@ vka_status vka_model_open(vka_model **out, const char *dir, vka_error *error)
         vka_model_close(&model);
         return status;
     }
-    model->info = (vka_model_info){.architecture = model->config.architecture,
-                                   .model_type = model->config.family->model_type,
-                                   .layers = model->config.layers};
+    model->info = info_of(&model->config);
     *out = model;
     return VKA_OK;
 }
@@ -201,8 +208,8 @@ const vka_model_info *vka_model_get_info(const vka_model *model)
     return model ? &model->info : NULL;
 }
 
-vka_status vka_model_read_config(const char *path, uint32_t layer, vka_layer_desc *desc, uint32_t *layers,
-                                 vka_error *error)
+vka_status vka_model_read_config(const char *path, vka_block block, uint32_t layer, vka_layer_desc *desc,
+                                 vka_model_info *info, vka_error *error)
 {
     vka_config config = {0};
     vka_layer_desc found;
@@ -215,11 +222,11 @@ vka_status vka_model_read_config(const char *path, uint32_t layer, vka_layer_des
     if (status == VKA_OK)
         status = vka_config_read(&config, file, error);
     if (status == VKA_OK)
-        status = vka_config_layer(&config, layer, &found, file, error);
+        status = vka_config_layer(&config, block, layer, &found, file, error);
     if (status == VKA_OK && desc)
         *desc = found;
-    if (status == VKA_OK && layers)
-        *layers = config.layers;
+    if (status == VKA_OK && info)
+        *info = info_of(&config);
     vka_config_free(&config);
     vka_free(NULL, file);
     return status;

@@ -120,11 +120,12 @@ static vka_status view_tensors(const block *found, vka_layer_weights *weights, v
     return status;
 }
 
-static vka_status load(vka_model_layer *out, const vka_model *model, uint32_t layer, vka_error *error)
+static vka_status load(vka_model_layer *out, const vka_model *model, vka_block block_kind, uint32_t layer,
+                       vka_error *error)
 {
     const char *names[VKA_WEIGHT_COUNT];
     block found = {0};
-    vka_status status = vka_config_layer(&model->config, layer, &out->desc, model->config_path, error);
+    vka_status status = vka_config_layer(&model->config, block_kind, layer, &out->desc, model->config_path, error);
 
     if (status == VKA_OK)
         status = find_prefix(model, layer, &found, error);
@@ -141,7 +142,8 @@ static vka_status load(vka_model_layer *out, const vka_model *model, uint32_t la
     return vka_weights_check_named(&out->weights, &out->desc, names, error);
 }
 
-vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, uint32_t layer, vka_error *error)
+vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, vka_block block_kind, uint32_t layer,
+                                vka_error *error)
 {
     vka_model_layer *made;
     vka_status status;
@@ -151,7 +153,7 @@ vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, u
     made = vka_alloc(NULL, 1, sizeof(*made));
     if (!made)
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for a layer of a checkpoint");
-    status = load(made, model, layer, error);
+    status = load(made, model, block_kind, layer, error);
     if (status == VKA_OK)
         *out = made;
     else

@@ -133,9 +133,12 @@ void vka_config_free(vka_config *config)
     *config = (vka_config){0};
 }
 
-vka_status vka_config_layer(const vka_config *config, uint32_t layer, vka_layer_desc *desc, const char *label,
-                            vka_error *error)
+vka_status vka_config_layer(const vka_config *config, vka_block block, uint32_t layer, vka_layer_desc *desc,
+                            const char *label, vka_error *error)
 {
+    if (block != VKA_BLOCK_SELF)
+        return vka_fail(error, VKA_ERR_ARGUMENT, "%s: %s layers have one attention block, that of self attention",
+                        label, config->family->name);
     if (layer >= config->layers)
         return vka_fail(error, VKA_ERR_ARGUMENT, "%s: layer %u is asked for, but the model has layers 0 .. %u", label,
                         layer, config->layers - 1);

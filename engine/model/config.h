@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "vkattn/layer_desc.h"
+#include "vkattn/model.h"
 
 /* Which projections have a bias. */
 typedef enum vka_bias_rule {
@@ -51,8 +51,8 @@ vka_status vka_config_read(vka_config *out, const char *path, vka_error *error);
 void vka_config_free(vka_config *config);
 
 /* The resolved description of one layer. `label` is the file. */
-vka_status vka_config_layer(const vka_config *config, uint32_t layer, vka_layer_desc *desc, const char *label,
-                            vka_error *error);
+vka_status vka_config_layer(const vka_config *config, vka_block block, uint32_t layer, vka_layer_desc *desc,
+                            const char *label, vka_error *error);
 
 /* ---- the parts of parsing, each in a file of its own; `root` is the whole object ---- */
 

@@ -56,10 +56,18 @@ VKA_API vka_status vka_preset_find(const char *name, const vka_preset **preset, 
 
 typedef struct vka_model vka_model;
 
-typedef struct vka_model_info { /* the text lives as long as the model */
-    const char *architecture;   /* e.g. "LlamaForCausalLM" */
-    const char *model_type;     /* e.g. "llama" */
-    uint32_t layers;
+/* Which attention block of a layer. Layers are counted in the stack that has the block. */
+typedef enum vka_block {
+    VKA_BLOCK_SELF = 0,    /* self attention: of a decoder, or of an encoder that has no decoder (BERT) */
+    VKA_BLOCK_CROSS = 1,   /* cross attention of a decoder (T5, Whisper); the cross pathway of Cosmos3 */
+    VKA_BLOCK_ENCODER = 2, /* self attention of the encoder where there is a decoder too (Whisper) */
+} vka_block;
+
+typedef struct vka_model_info {
+    char architecture[64]; /* e.g. "LlamaForCausalLM" */
+    char model_type[32];   /* e.g. "llama" */
+    uint32_t layers;       /* that have blocks of the kind asked for; of an open model: VKA_BLOCK_SELF */
+    const char *not_run;   /* NULL; or why layers of this architecture are laid out only (static storage) */
 } vka_model_info;
 
 /* Opens `dir` (config.json; model.safetensors, or model.safetensors.index.json with its shards), memory-mapped. Only
@@ -67,13 +75,13 @@ typedef struct vka_model_info { /* the text lives as long as the model */
  * after creation and may be shared by threads. */
 VKA_API vka_status vka_model_open(vka_model **out, const char *dir, vka_error *error);
 VKA_API void vka_model_close(vka_model **model);
-VKA_API const vka_model_info *vka_model_get_info(const vka_model *model);
+VKA_API const vka_model_info *vka_model_get_info(const vka_model *model); /* lives as long as the model */
 
 /* Description from config.json alone (needs no weight files; `path` is the folder or the file itself). `desc`
- * (resolved) and `layers` may be NULL. Recognised are Llama, Mistral, Qwen2 and Qwen3 with the default RoPE; a
+ * (resolved) and `info` may be NULL. Recognised are Llama, Mistral, Qwen2 and Qwen3 with the default RoPE; a
  * configuration that asks for something else of attention is VKA_ERR_UNSUPPORTED, a malformed one VKA_ERR_FORMAT. */
-VKA_API vka_status vka_model_read_config(const char *path, uint32_t layer, vka_layer_desc *desc, uint32_t *layers,
-                                         vka_error *error);
+VKA_API vka_status vka_model_read_config(const char *path, vka_block block, uint32_t layer, vka_layer_desc *desc,
+                                         vka_model_info *info, vka_error *error);
 
 /* One layer as loaded: views into the mapped files where the file holds a tensor as the engine orders it, copies where
  * it had to be reordered, transposed or dequantised. Immutable; lives on its own memory, but not longer than `model`.
@@ -82,7 +90,7 @@ typedef struct vka_model_layer vka_model_layer;
 
 /* Loads one layer, description and weights cross-checked against each other: VKA_ERR_FORMAT names the tensor, its shape
  * and the expected one; a tensor of the block that is not understood is VKA_ERR_UNSUPPORTED. */
-VKA_API vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, uint32_t layer,
+VKA_API vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, vka_block block, uint32_t layer,
                                         vka_error *error);
 VKA_API void vka_model_layer_free(vka_model_layer **layer);
 VKA_API const vka_layer_desc *vka_model_layer_desc(const vka_model_layer *layer); /* resolved */

@@ -10,7 +10,7 @@ static void check_layer(const vka_config *config, uint32_t layer)
 {
     vka_layer_desc desc, again;
 
-    PROMISE(vka_config_layer(config, layer, &desc, "input", NULL) == VKA_OK);
+    PROMISE(vka_config_layer(config, VKA_BLOCK_SELF, layer, &desc, "input", NULL) == VKA_OK);
     again = desc;
     PROMISE(vka_layer_desc_resolve(&again, NULL) == VKA_OK);
     PROMISE(same_desc(&desc, &again));

@@ -74,8 +74,8 @@ static void open_checkpoint(checkpoint *c, size_t index)
     *c = (checkpoint){.name = checkpoints[index].folder};
     snprintf(path, sizeof(path), "%s/%s", VKA_TEST_DATA, c->name);
     require(vka_model_open(&c->model, path, &error) == VKA_OK, "%s", error.message);
-    require(vka_model_layer_load(&c->loaded, c->model, checkpoints[index].layer, &error) == VKA_OK, "%s",
-            error.message);
+    require(vka_model_layer_load(&c->loaded, c->model, VKA_BLOCK_SELF, checkpoints[index].layer, &error) == VKA_OK,
+            "%s", error.message);
     c->desc = *vka_model_layer_desc(c->loaded);
     c->weights = *vka_model_layer_weights(c->loaded);
     snprintf(path, sizeof(path), "%s/%s/reference-layer%u.safetensors", VKA_TEST_DATA, c->name,

@@ -97,7 +97,7 @@ static vka_status load(vka_error *error)
     vka_status status = vka_model_open(&model, folder, error);
 
     if (status == VKA_OK)
-        status = vka_model_layer_load(&layer, model, 1, error);
+        status = vka_model_layer_load(&layer, model, VKA_BLOCK_SELF, 1, error);
     vka_model_layer_free(&layer);
     vka_model_close(&model);
     return status;
@@ -135,11 +135,11 @@ static void a_good_one_loads(void **state)
     write_tensors("model.safetensors", tensors, TENSORS + 1);
     loads();
     assert_int_equal(vka_model_open(&model, folder, NULL), VKA_OK);
-    assert_int_equal(vka_model_layer_load(&layer, model, 0, &error), VKA_ERR_FORMAT);
+    assert_int_equal(vka_model_layer_load(&layer, model, VKA_BLOCK_SELF, 0, &error), VKA_ERR_FORMAT);
     assert_non_null(strstr(error.message, "no tensor under 'model.layers.0.self_attn.'"));
-    assert_int_equal(vka_model_layer_load(&layer, model, 2, &error), VKA_ERR_ARGUMENT);
-    assert_int_equal(vka_model_layer_load(NULL, model, 1, NULL), VKA_ERR_ARGUMENT);
-    assert_int_equal(vka_model_layer_load(&layer, NULL, 1, NULL), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_model_layer_load(&layer, model, VKA_BLOCK_SELF, 2, &error), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_model_layer_load(NULL, model, VKA_BLOCK_SELF, 1, NULL), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_model_layer_load(&layer, NULL, VKA_BLOCK_SELF, 1, NULL), VKA_ERR_ARGUMENT);
     assert_null(layer);
     assert_null(vka_model_layer_desc(NULL));
     assert_null(vka_model_layer_weights(NULL));
@@ -293,9 +293,9 @@ static void folders_that_hold_no_model(void **state)
     assert_int_equal(vka_model_open(&model, "/nonexistent", &error), VKA_ERR_IO);
     assert_int_equal(vka_model_open(&model, NULL, NULL), VKA_ERR_ARGUMENT);
     assert_int_equal(vka_model_open(NULL, folder, NULL), VKA_ERR_ARGUMENT);
-    assert_int_equal(vka_model_read_config(NULL, 0, NULL, NULL, NULL), VKA_ERR_ARGUMENT);
-    assert_int_equal(vka_model_read_config("/nonexistent", 0, NULL, NULL, &error), VKA_ERR_IO);
-    assert_int_equal(vka_model_read_config(folder, 1, NULL, NULL, NULL), VKA_OK);
+    assert_int_equal(vka_model_read_config(NULL, VKA_BLOCK_SELF, 0, NULL, NULL, NULL), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_model_read_config("/nonexistent", VKA_BLOCK_SELF, 0, NULL, NULL, &error), VKA_ERR_IO);
+    assert_int_equal(vka_model_read_config(folder, VKA_BLOCK_SELF, 1, NULL, NULL, NULL), VKA_OK);
     assert_null(model);
 }
 

@@ -50,7 +50,7 @@ static vka_layer_desc layer_of(const char *body, uint32_t layer)
 
     if (parse(&config, body, &error) != VKA_OK)
         fail_msg("%s: %s", body, error.message);
-    assert_int_equal(vka_config_layer(&config, layer, &desc, "config.json", NULL), VKA_OK);
+    assert_int_equal(vka_config_layer(&config, VKA_BLOCK_SELF, layer, &desc, "config.json", NULL), VKA_OK);
     vka_config_free(&config);
     return desc;
 }
@@ -358,7 +358,7 @@ static void a_layer_that_is_not_there(void **state)
 
     (void)state;
     assert_int_equal(parse(&config, LLAMA, NULL), VKA_OK);
-    assert_int_equal(vka_config_layer(&config, 3, &desc, "config.json", &error), VKA_ERR_ARGUMENT);
+    assert_int_equal(vka_config_layer(&config, VKA_BLOCK_SELF, 3, &desc, "config.json", &error), VKA_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "layer 3 is asked for, but the model has layers 0 .. 2"));
     vka_config_free(&config);
 }

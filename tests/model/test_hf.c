@@ -186,7 +186,7 @@ static void layers_are_what_python_made(void **state)
         assert_string_equal(vka_model_get_info(model)->architecture, row->architecture);
         assert_string_equal(vka_model_get_info(model)->model_type, row->model_type);
         assert_int_equal(vka_model_get_info(model)->layers, row->layers);
-        ok(vka_model_layer_load(&loaded, model, row->layer, &error), &error);
+        ok(vka_model_layer_load(&loaded, model, VKA_BLOCK_SELF, row->layer, &error), &error);
         description_is(vka_model_layer_desc(loaded), row);
         weights = *vka_model_layer_weights(loaded);
         assert_int_equal(weights.q.dtype, row->dtype);
@@ -217,13 +217,13 @@ static void configurations_alone(void **state)
         for (size_t f = 0; f < 2; f++) {
             char path[512];
             vka_layer_desc desc;
-            uint32_t layers = 0;
+            vka_model_info info;
             vka_error error;
 
             folder_of(path, &rows[i], files[f]);
-            ok(vka_model_read_config(path, rows[i].layer, &desc, &layers, &error), &error);
+            ok(vka_model_read_config(path, VKA_BLOCK_SELF, rows[i].layer, &desc, &info, &error), &error);
             description_is(&desc, &rows[i]);
-            assert_int_equal(layers, rows[i].layers);
+            assert_int_equal(info.layers, rows[i].layers);
         }
     }
 }
