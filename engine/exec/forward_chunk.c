@@ -206,13 +206,12 @@ static void count_attention(forward_call *call, const forward_chunk *chunk, cons
     for (uint32_t i = 0; i < call->planner.source_count; i++) {
         const tile_source *source = &call->context->call.sources[i];
         const call_sequence rows = {.rows = source->rows, .position = source->position, .keys = source->keys};
-        uint32_t longest = 0;
         for (uint32_t r = 0; r < source->rows; r++) {
-            uint32_t seen = chunk_visible_keys(&rows, &call->planner.limits, r);
-            longest = seen > longest ? seen : longest;
-            pairs += seen;
+            pairs += chunk_visible_keys(&rows, &call->planner.limits, r);
         }
-        keys += longest;
+        /* what some row sees: each sees at most one key more than the row before it */
+        uint32_t read = chunk_visible_keys(&rows, &call->planner.limits, 0) + source->rows - 1;
+        keys += read < source->keys ? read : source->keys;
     }
     double dims = (double)layer->desc.head_dim + layer->desc.v_head_dim;
     timing_work(&call->timing, device->index, VKA_STAGE_ATTENTION, 2 * pairs * shard->q_heads * dims,

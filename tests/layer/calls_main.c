@@ -11,6 +11,7 @@ int main(void)
     failed += run_order_tests();
     failed += run_chunks_tests();
     failed += run_cost_tests();
+    failed += run_growth_tests();
     harness_close();
     return failed != 0;
 }

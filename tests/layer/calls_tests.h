@@ -4,6 +4,7 @@
 
 int run_chunks_tests(void);
 int run_cost_tests(void);
+int run_growth_tests(void);
 int run_order_tests(void);
 int run_refused_tests(void);
 

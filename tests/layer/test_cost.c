@@ -1,5 +1,5 @@
-/* What a call costs: several ranks on one device no more than one, an idle device nothing, and decoding in the steady
- * state no allocation. */
+/* What a call costs: several ranks on one device no more than one, an idle device nothing, a layer that was prewarmed
+ * no pipeline, and decoding in the steady state no allocation. */
 #include "layer/calls_tests.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "layer/calls.h"
+#include "layer/script.h"
 
 static const layer_case setup = {
     .name = "cost",
@@ -115,6 +116,53 @@ static void an_idle_device_does_nothing(void **state)
     calls_close(&context);
 }
 
+/* ---- prewarming ---- */
+
+/* No call makes a pipeline or a module after it: of few rows and many, decoding and prefill, on memory of the host and
+ * of the devices. */
+static void prewarm(vka_context *context, const layer_case *one)
+{
+    static const script_tensors plain;
+    vka_buffer *input[HARNESS_DEVICES] = {NULL}, *output[HARNESS_DEVICES] = {NULL};
+    layer_rig rig;
+    vka_error error;
+
+    rig_open(&rig, context, one);
+    require(vka_forward_prewarm(rig.layer, rig.cache, &error) == VKA_OK, "%s", error.message);
+    uint32_t pipelines = shim_count("vkCreateComputePipelines"), modules = shim_count("vkCreateShaderModule");
+    assert_true(pipelines > 0 && modules > 0);
+    run_script(&rig, &plain);
+    for (uint32_t d = 0; d < HARNESS_DEVICES; d++) {
+        size_t bytes = 4 * rig.desc.hidden_size * sizeof(float);
+        require(vka_buffer_create(&input[d], context, d, bytes, &error) == VKA_OK, "%s", error.message);
+        require(vka_buffer_create(&output[d], context, d, bytes, &error) == VKA_OK, "%s", error.message);
+    }
+    const vka_batch_entry entry = {0, 4};
+    rig_forward(
+        &rig, &(rig_call){
+                  .entries = &entry, .count = 1, .input_buffers = input, .output_buffers = output, .unchecked = true});
+    assert_int_equal(shim_count("vkCreateComputePipelines"), pipelines);
+    assert_int_equal(shim_count("vkCreateShaderModule"), modules);
+    for (uint32_t d = 0; d < HARNESS_DEVICES; d++) {
+        vka_buffer_destroy(&input[d]);
+        vka_buffer_destroy(&output[d]);
+    }
+    rig_close(&rig);
+}
+
+static void prewarming_makes_all_pipelines(void **state)
+{
+    static const int layers[] = {SCRIPT_BALANCED, SCRIPT_REPRODUCIBLE, SCRIPT_QK_NORM};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+        const vka_context_params params = calls_params();
+        vka_context *context = calls_context(&params);
+        prewarm(context, &script_cases[layers[i]]);
+        calls_close(&context);
+    }
+}
+
 /* ---- the steady state ---- */
 
 /* Calls that make or allocate something, since the last reset. */
@@ -179,9 +227,8 @@ static void decoding_with_staging_allocates_nothing(void **state)
 int run_cost_tests(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_of_one_device_cost_nothing),
-        cmocka_unit_test(an_idle_device_does_nothing),
-        cmocka_unit_test(decoding_allocates_nothing),
+        cmocka_unit_test(ranks_of_one_device_cost_nothing),        cmocka_unit_test(an_idle_device_does_nothing),
+        cmocka_unit_test(prewarming_makes_all_pipelines),          cmocka_unit_test(decoding_allocates_nothing),
         cmocka_unit_test(decoding_with_staging_allocates_nothing),
     };
 
