@@ -50,6 +50,7 @@ typedef struct vka_variant {
     uint32_t storage_bindings;
     uint32_t texel_bindings; /* after the storage bindings, see vka_texel_operand() */
     uint32_t push_bytes;
+    const char *absent;      /* why the row runs nowhere and has no code; NULL: it has */
 } vka_variant;
 
 /* Bytes of one texel: four floats, or 16 bytes of 16-bit values. */

@@ -25,6 +25,10 @@ static bool within(vka_text *reason, const char *what, uint64_t needed, uint64_t
 /* Writes nothing when the row can run. */
 static bool can_run(const vka_variant *row, const vka_caps *caps, vka_text *reason)
 {
+    if (row->absent) {
+        vka_append(reason, "%s", row->absent);
+        return false;
+    }
     for (uint32_t bit = 0; bit < VKA_CAP_COUNT; bit++) {
         if (row->needs & ~caps->bits & VKA_CAP_BIT(bit)) {
             vka_append(reason, "needs capability %s, which the device lacks", cap_names[bit]);

@@ -37,6 +37,12 @@ enum {
 
 #define VKA_ANY VKA_DTYPE_DEFAULT
 
+#if VKA_GLSLC_COOPMAT
+#define VKA_WHY_NO_COOPMAT "is not written yet: it wants a device to be tested on"
+#else
+#define VKA_WHY_NO_COOPMAT "is not built: glslc lacks GL_KHR_cooperative_matrix"
+#endif
+
 /* A workgroup of 8 that is one subgroup, and texel views. */
 #define VKA_NEEDS_LANES8                                                                                               \
     (VKA_CAP_BIT(VKA_CAP_SUBGROUP_ADD) | VKA_CAP_BIT(VKA_CAP_SUBGROUP8) | VKA_CAP_BIT(VKA_CAP_TEXEL))
@@ -59,8 +65,11 @@ static const vka_variant variants[] = {
         .texel_bindings = (TEXEL),                                                                                     \
         .push_bytes = PUSH_##KERNEL,                                                                                   \
     },
+#define VKA_ABSENT(NAME, KERNEL, DTYPE, NEEDS, WHY)                                                                    \
+    {.name = #NAME, .kernel = VKA_KERNEL_##KERNEL, .dtype = VKA_##DTYPE, .needs = (NEEDS), .absent = (WHY)},
 #include "../../shaders/variants.inc"
 #undef VKA_VARIANT
+#undef VKA_ABSENT
 };
 
 const char *vka_kernel_name(vka_kernel kernel)

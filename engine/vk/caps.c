@@ -24,7 +24,7 @@ static bool has_cached_device_memory(const gpu_physical *physical, vka_device_ty
     return false;
 }
 
-/* VKA_CAP_COOPMAT stays clear: the headers we build with do not have VK_KHR_cooperative_matrix. */
+/* VKA_CAP_COOPMAT tells of the extension only: no kernel uses it yet, so device.c enables nothing. */
 void gpu_caps_fill(vka_caps *caps, const gpu_physical *physical, const vka_device_info *info)
 {
     const VkPhysicalDeviceLimits *limits = &physical->limits;
@@ -34,6 +34,7 @@ void gpu_caps_fill(vka_caps *caps, const gpu_physical *physical, const vka_devic
                 if_set(physical->has_subgroup_add, VKA_CAP_SUBGROUP_ADD) |
                 if_set(physical->has_texel_formats, VKA_CAP_TEXEL) |
                 if_set(physical->has_memory_budget, VKA_CAP_MEMORY_BUDGET) |
+                if_set(physical->has_cooperative_matrix, VKA_CAP_COOPMAT) |
                 if_set(info->timestamp_bits > 0, VKA_CAP_TIMESTAMPS) |
                 if_set(has_cached_device_memory(physical, info->type), VKA_CAP_HOST_CACHED) |
                 if_set(info->subgroup_size == 8, VKA_CAP_SUBGROUP8),

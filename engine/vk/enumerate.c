@@ -10,6 +10,7 @@ typedef struct extension_set {
     bool memory_budget;
     bool portability_subset;
     bool maintenance4;
+    bool cooperative_matrix;
 } extension_set;
 
 static vka_status read_extensions(const gpu_instance *instance, VkPhysicalDevice handle, extension_set *set,
@@ -37,6 +38,7 @@ static vka_status read_extensions(const gpu_instance *instance, VkPhysicalDevice
         set->memory_budget |= strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0;
         set->portability_subset |= strcmp(name, "VK_KHR_portability_subset") == 0; /* named in a beta header only */
         set->maintenance4 |= strcmp(name, VK_KHR_MAINTENANCE_4_EXTENSION_NAME) == 0;
+        set->cooperative_matrix |= strcmp(name, "VK_KHR_cooperative_matrix") == 0; /* newer than Debian's headers */
     }
     vka_free(&instance->allocator, list);
     return VKA_OK;
@@ -212,6 +214,7 @@ static vka_status read_device(const gpu_instance *instance, uint32_t index, VkPh
     physical->handle = handle;
     physical->has_memory_budget = extensions.memory_budget;
     physical->has_portability_subset = extensions.portability_subset;
+    physical->has_cooperative_matrix = extensions.cooperative_matrix;
     info->index = index;
     info->duplicate_of = -1;
     info->type = type_of(properties.deviceType);

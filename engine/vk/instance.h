@@ -17,6 +17,7 @@ typedef struct gpu_physical {
     uint32_t queue_family; /* GPU_NO_QUEUE: none can compute */
     bool has_memory_budget;
     bool has_portability_subset;
+    bool has_cooperative_matrix;
     bool has_timeline;
     bool has_float16;
     bool has_storage16;

@@ -60,6 +60,8 @@ static void every_row_can_be_forced(void **state)
         const vka_variant *row = vka_variant_row(i);
         const vka_variant *chosen = NULL;
         char reason[160];
+        if (row->absent)
+            continue;
         assert_int_equal(vka_variant_select(row->kernel, row->dtype, &caps, row->name, &chosen, NULL), VKA_OK);
         assert_ptr_equal(chosen, row);
         assert_true(vka_variant_reason(i, &caps, row->name, reason, sizeof reason));
@@ -169,6 +171,26 @@ static void texel_views_are_preferred_where_they_fit(void **state)
     }
 }
 
+/* Listed, so that a device that could use it is told why it does not run; even when it is forced. */
+static void absent_rows_say_why(void **state)
+{
+    (void)state;
+    vka_caps caps = rich_caps();
+    uint32_t absent = 0;
+    for (uint32_t i = 0; i < vka_variant_rows(); i++) {
+        const vka_variant *row = vka_variant_row(i), *chosen = NULL;
+        vka_error error;
+        if (!row->absent)
+            continue;
+        expect_reason(&caps, row->name, NULL, row->absent);
+        assert_int_equal(vka_variant_select(row->kernel, row->dtype, &caps, row->name, &chosen, &error),
+                         VKA_ERR_ARGUMENT);
+        assert_non_null(strstr(error.message, row->absent));
+        absent++;
+    }
+    assert_int_equal(absent, 1); /* gemm_f16_coopmat */
+}
+
 static void nothing_runs(void **state)
 {
     (void)state;
@@ -261,6 +283,7 @@ int main(void)
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(workgroups_fill_subgroups_where_some_row_can),
         cmocka_unit_test(texel_views_are_preferred_where_they_fit),
+        cmocka_unit_test(absent_rows_say_why),
         cmocka_unit_test(nothing_runs),
         cmocka_unit_test(forced_names_are_checked),
         cmocka_unit_test(geometry_covers_everything),

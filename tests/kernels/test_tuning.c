@@ -53,7 +53,7 @@ static const vka_variant *standard(vka_kernel kernel, vka_dtype dtype)
 static const vka_variant *another(vka_kernel kernel, vka_dtype dtype)
 {
     for (uint32_t i = 0; i < vka_variant_rows(); i++)
-        if (vka_variant_serves(vka_variant_row(i), kernel, dtype) && vka_variant_row(i) != standard(kernel, dtype))
+        if (vka_variant_runs(vka_variant_row(i), kernel, dtype, &rich) && vka_variant_row(i) != standard(kernel, dtype))
             return vka_variant_row(i);
     fail_msg("kernel %s has one row only", vka_kernel_name(kernel));
     return NULL;
@@ -68,7 +68,7 @@ static tuning_table full_table(void)
             for (uint32_t i = 0; tuning_has_class((vka_kernel)kernel, (tuning_class)shape) && i < vka_variant_rows();
                  i++) {
                 const vka_variant *row = vka_variant_row(i);
-                if (row->kernel == (vka_kernel)kernel)
+                if (row->kernel == (vka_kernel)kernel && !row->absent)
                     table.choice[kernel][row->dtype][shape] = row;
             }
     return table;
