@@ -11,6 +11,11 @@ layout(constant_id = 0) const uint ROTARY_DIM = 0u; /* 0: no RoPE */
 layout(constant_id = 1) const bool PAGED = false;
 layout(constant_id = 2) const bool BIAS = false;
 layout(constant_id = 3) const bool NORM = false;
+layout(constant_id = 4) const uint NORM_DIM = 0u; /* elements of a head that are normed, the first; 0: all */
+layout(constant_id = 5) const uint ROTARY_OFFSET = 0u;
+layout(constant_id = 6) const bool INTERLEAVED = false; /* pairs (2i, 2i + 1); else (i, i + ROTARY_DIM / 2) */
+layout(constant_id = 7) const bool SIGMOID = false;
+layout(constant_id = 8) const float CLIP = 0.0; /* 0: none */
 
 layout(push_constant) uniform Push { epilogue_push push; };
 layout(std430, set = 0, binding = 0) readonly buffer Parameters { uint parameters[]; };
@@ -44,27 +49,42 @@ vec4 biased(head_view view, uint quad)
     vec4 values = source[view.source + quad];
     if (BIAS)
         values += constants[view.bias + quad];
+    if (CLIP != 0.0)
+        values = clamp(values, vec4(-CLIP), vec4(CLIP));
     return cut(values, quad, push.head_dim, vec4(0.0));
 }
 
 vec4 normed(head_view view, uint quad)
 {
     vec4 values = biased(view, quad);
-    if (NORM)
-        values *= view.factor * constants[push.norm_offset / 4u + quad];
-    return values;
+    if (!NORM)
+        return values;
+    vec4 scaled = values * (view.factor * constants[push.norm_offset / 4u + quad]);
+    return NORM_DIM == 0u ? scaled : cut(scaled, quad, NORM_DIM, values);
 }
 
-/* What the elements of a quad are turned with: half of ROTARY_DIM before or after them. */
-vec4 partners(head_view view, uint quad)
+/* The element that one is turned with; itself when it is not turned. */
+uint partner_of(uint element)
 {
     const uint distance = ROTARY_DIM / 2u;
-    if (distance % 4u == 0u)
-        return normed(view, 4u * quad < distance ? quad + distance / 4u : quad - distance / 4u);
+    uint turning = element - ROTARY_OFFSET;
+    if (turning >= ROTARY_DIM)
+        return element;
+    if (INTERLEAVED)
+        return ROTARY_OFFSET + (turning ^ 1u);
+    return turning < distance ? element + distance : element - distance;
+}
+
+/* What the elements of a quad are turned with: whole quads where pairs allow it. */
+vec4 partners(head_view view, uint quad)
+{
+    if (INTERLEAVED && ROTARY_OFFSET % 2u == 0u)
+        return normed(view, quad).yxwz;
+    if (!INTERLEAVED && ROTARY_OFFSET % 4u == 0u && ROTARY_DIM % 8u == 0u)
+        return normed(view, partner_of(4u * quad) / 4u);
     vec4 values;
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        uint element = 4u * quad + i;
-        uint partner = element < distance ? element + distance : element - distance;
+        uint partner = partner_of(4u * quad + i);
         values[i] = normed(view, partner / 4u)[partner % 4u];
     }
     return values;
@@ -73,12 +93,27 @@ vec4 partners(head_view view, uint quad)
 /* `angle`: the quad at which the cosines of the row begin. */
 vec4 turned(head_view view, uint angle, uint quad)
 {
-    const uint quads = EPILOGUE_ANGLES(ROTARY_DIM) / 4u;
+    const uint quads = EPILOGUE_ANGLES(ROTARY_OFFSET, ROTARY_DIM) / 4u;
+    uint turning = quad - ROTARY_OFFSET / 4u;
     vec4 values = normed(view, quad);
-    if (quad >= quads)
+    if (turning >= quads)
         return values;
-    vec4 turn = values * angles[angle + quad] + partners(view, quad) * angles[angle + quads + quad];
-    return cut(turn, quad, ROTARY_DIM, values);
+    vec4 turn = values * angles[angle + turning] + partners(view, quad) * angles[angle + quads + turning];
+    if (ROTARY_OFFSET % 4u != 0u)
+        turn = cut(values, quad, ROTARY_OFFSET, turn);
+    if ((ROTARY_OFFSET + ROTARY_DIM) % 4u != 0u)
+        turn = cut(turn, quad, ROTARY_OFFSET + ROTARY_DIM, values);
+    return turn;
+}
+
+/* 1 / (1 + exp(-x)), with no exponential that overflows. */
+vec4 activated(vec4 values, uint quad)
+{
+    if (!SIGMOID)
+        return values;
+    vec4 small = exp(-abs(values));
+    vec4 sigmoid = mix(small, vec4(1.0), greaterThanEqual(values, vec4(0.0))) / (1.0 + small);
+    return cut(sigmoid, quad, push.head_dim, vec4(0.0));
 }
 
 /* 1 / sqrt(mean of squares + eps) from the sums of the eight invocations of a head. */
@@ -87,6 +122,8 @@ float norm_factor(head_view view, bool busy, uint lane)
     float sum = 0.0;
     for (uint quad = lane % HEAD_LANES; busy && quad < push.head_pad / 4u; quad += HEAD_LANES) {
         vec4 values = biased(view, quad);
+        if (NORM_DIM != 0u)
+            values = cut(values, quad, NORM_DIM, vec4(0.0));
         sum += dot(values, values);
     }
     squares[lane] = sum;
@@ -94,7 +131,7 @@ float norm_factor(head_view view, bool busy, uint lane)
     sum = 0.0;
     for (uint i = 0u; i < HEAD_LANES; i++)
         sum += squares[lane - lane % HEAD_LANES + i];
-    return 1.0 / sqrt(sum / float(push.head_dim) + push.norm_eps);
+    return 1.0 / sqrt(sum / float(NORM_DIM != 0u ? NORM_DIM : push.head_dim) + push.norm_eps);
 }
 
 void store(uint element, vec4 values)
@@ -135,5 +172,5 @@ void main()
         target += row * push.dst_stride + head * push.head_pad;
     }
     for (uint quad = lane % HEAD_LANES; quad < push.head_pad / 4u; quad += HEAD_LANES)
-        store(target + 4u * quad, turned(view, (record + EPILOGUE_ROW_WORDS) / 4u, quad));
+        store(target + 4u * quad, activated(turned(view, (record + EPILOGUE_ROW_WORDS) / 4u, quad), quad));
 }

@@ -44,8 +44,8 @@ VKA_RECORD_BEGIN(gemm_push)
     VKA_UINT y_stride;
 VKA_RECORD_END(gemm_push)
 
-/* EPILOGUE: per row and head: bias, then RMSNorm over head_dim, then RoPE, then store, each as the specialisation
- * constants say: 0 rotary_dim (0: no RoPE), 1 paged, 2 bias, 3 norm (see epilogue_kind in engine/kernels/kernels.h).
+/* EPILOGUE: per row and head: bias, clip, RMSNorm, RoPE, sigmoid, then store, each as the specialisation constants say
+ * (epilogue_kind in engine/kernels/kernels.h).
  * Bindings: 0 call parameters (uint), 1 layer constants (float: biases and norm weights, heads padded to head_pad with
  * zeros), 2 source (float), 3 destination: float rows, or the cache slab.
  * Source element: src_offset + row*src_stride + head*head_pad + i.
@@ -74,8 +74,9 @@ VKA_RECORD_BEGIN(epilogue_push)
     VKA_UINT page_size;
 VKA_RECORD_END(epilogue_push)
 
-/* One row of a chunk. If there is RoPE, EPILOGUE_ANGLES(rotary_dim) floats c follow, and as many floats s: element
- * i < rotary_dim becomes x[i] * c[i] + x[partner of i] * s[i], and its partner is rotary_dim/2 before or after it. */
+/* One row of a chunk. If there is RoPE, EPILOGUE_ANGLES(rotary_offset, rotary_dim) floats c follow, and as many floats
+ * s, both from element rotary_offset - rotary_offset % 4 of a head on: element i of the turned ones becomes
+ * x[i] * c[i] + x[partner of i] * s[i]. What stands beside them in c and s is not used. */
 VKA_RECORD_BEGIN(epilogue_row)
     VKA_UINT slab; /* that holds the row's own page */
     VKA_UINT page; /* slab-local */
@@ -83,7 +84,7 @@ VKA_RECORD_BEGIN(epilogue_row)
     VKA_UINT reserved;
 VKA_RECORD_END(epilogue_row)
 
-#define EPILOGUE_ANGLES(rotary_dim) (((rotary_dim) + 3u) / 4u * 4u)
+#define EPILOGUE_ANGLES(rotary_offset, rotary_dim) (((rotary_offset) % 4u + (rotary_dim) + 3u) / 4u * 4u)
 
 /* PREFILL, DECODE. Bindings: 0 call parameters (uint), 1 q (float), 2 cache slab (variant's dtype), 3 out (float).
  * Workgroup x: tile_offset + x names the attention_tile; y: the attention_heads record.

@@ -104,28 +104,35 @@ static size_t sequence_row(const run_rows *rows, uint32_t sequence, uint32_t pos
 
 /* ---- epilogue ---- */
 
-static void finish_head(const chain_state *chain, double *head, uint32_t dim, const float *bias, const float *norm,
-                        uint32_t position)
+static void turn_head(const vka_layer_desc *desc, double *head, uint32_t position)
 {
-    uint32_t half = chain->desc->rotary_dim / 2;
-    double squares = 0, factor;
+    uint32_t pairs = desc->rotary_dim / 2, interleaved = desc->rope_pairing == VKA_ROPE_INTERLEAVED;
+    double *turned = head + desc->rotary_offset;
+
+    for (uint32_t i = 0; desc->rope_type != VKA_ROPE_NONE && i < pairs; i++) {
+        double angle = position * pow(desc->rope_theta, -2.0 * i / desc->rotary_dim);
+        double *first = turned + (interleaved ? 2 * i : i), *second = first + (interleaved ? 1 : pairs);
+        double a = *first, b = *second;
+
+        *first = a * cos(angle) - b * sin(angle);
+        *second = b * cos(angle) + a * sin(angle);
+    }
+}
+
+/* Bias, clipping and norm. */
+static void scale_head(const vka_layer_desc *desc, double *head, uint32_t dim, const float *bias, const float *norm)
+{
+    double squares = 0, factor, offset = desc->norm_unit_offset ? 1 : 0;
 
     for (uint32_t i = 0; i < dim; i++) {
         head[i] += bias ? (double)bias[i] : 0;
+        if (desc->clip_qkv > 0)
+            head[i] = fmax(-desc->clip_qkv, fmin(desc->clip_qkv, head[i]));
         squares += head[i] * head[i];
     }
-    factor = 1 / sqrt(squares / dim + chain->desc->norm_eps);
+    factor = 1 / sqrt(squares / dim + desc->norm_eps);
     for (uint32_t i = 0; norm && i < dim; i++)
-        head[i] *= factor * (double)norm[i];
-    if (chain->desc->rope_type == VKA_ROPE_NONE)
-        return;
-    for (uint32_t i = 0; i < half; i++) {
-        double angle = position * pow(chain->desc->rope_theta, -2.0 * i / chain->desc->rotary_dim);
-        double a = head[i], b = head[i + half];
-
-        head[i] = a * cos(angle) - b * sin(angle);
-        head[i + half] = b * cos(angle) + a * sin(angle);
-    }
+        head[i] *= factor * (offset + (double)norm[i]);
 }
 
 static void finish_row(const chain_state *chain, size_t row, uint32_t position)
@@ -135,18 +142,20 @@ static void finish_row(const chain_state *chain, size_t row, uint32_t position)
 
     for (size_t h = 0; h < desc->heads; h++) {
         size_t at = h * desc->head_dim;
+        double *q = chain->q + row * chain->q_columns + at;
 
-        finish_head(chain, chain->q + row * chain->q_columns + at, desc->head_dim, of->q_bias ? of->q_bias + at : NULL,
-                    of->q_norm, position);
+        scale_head(desc, q, desc->head_dim, of->q_bias ? of->q_bias + at : NULL, of->q_norm);
+        turn_head(desc, q, position);
     }
     for (size_t h = 0; h < desc->kv_heads; h++) {
-        size_t at = h * desc->head_dim;
+        size_t at = h * desc->head_dim, v_at = h * desc->v_head_dim;
+        double *k = chain->k + row * chain->k_columns + at;
 
-        finish_head(chain, chain->k + row * chain->k_columns + at, desc->head_dim, of->k_bias ? of->k_bias + at : NULL,
-                    of->k_norm, position);
+        scale_head(desc, k, desc->head_dim, of->k_bias ? of->k_bias + at : NULL, of->k_norm);
+        turn_head(desc, k, position);
+        scale_head(desc, chain->v + row * chain->v_columns + v_at, desc->v_head_dim,
+                   of->v_bias ? of->v_bias + v_at : NULL, NULL);
     }
-    for (size_t i = 0; of->v_bias && i < chain->v_columns; i++)
-        chain->v[row * chain->v_columns + i] += (double)of->v_bias[i];
 }
 
 static void finish_sequences(void *user, size_t begin, size_t end)

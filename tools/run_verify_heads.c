@@ -10,10 +10,10 @@ typedef struct head_segment {
     uint32_t sequence; /* in the call */
     uint32_t row;      /* of the chunk */
     uint32_t rows;
-    uint32_t position;   /* of the first row */
-    uint32_t keys;       /* in the cache when the call is over */
-    uint32_t *positions; /* [rows] */
-    float *k, *v;        /* [keys, head_dim], [keys, v_head_dim]: one KV head */
+    uint32_t position;  /* of the first row */
+    uint32_t keys;      /* in the cache when the call is over */
+    int32_t *positions; /* [rows] */
+    float *k, *v;       /* [keys, head_dim], [keys, v_head_dim]: one KV head */
 } head_segment;
 
 static verify_epilogue_params epilogue_params(const head_segment *segment, size_t column)
@@ -27,8 +27,7 @@ static verify_epilogue_params epilogue_params(const head_segment *segment, size_
         .heads = 1,
         .raw = trace->qkv + segment->row * stride + column,
         .raw_stride = stride,
-        .norm_eps = desc->norm_eps,
-        .rope_theta = desc->rope_theta,
+        .desc = desc,
         .position = segment->positions,
     };
 }
@@ -43,11 +42,6 @@ static vka_status check_epilogue(const head_segment *segment, const verify_epilo
     return status;
 }
 
-static uint32_t rotary_dim(const vka_layer_desc *desc)
-{
-    return desc->rope_type == VKA_ROPE_NONE ? 0 : desc->rotary_dim;
-}
-
 /* Local query head `local`: Q in the trace. */
 static vka_status check_q(const head_segment *segment, uint32_t local, vka_error *error)
 {
@@ -60,7 +54,7 @@ static vka_status check_q(const head_segment *segment, uint32_t local, vka_error
     params.head_dim = desc->head_dim;
     params.bias = vectors->q_bias ? vectors->q_bias + (size_t)trace->q_head[local] * desc->head_dim : NULL;
     params.norm = vectors->q_norm;
-    params.rotary_dim = rotary_dim(desc);
+    params.turned = true;
     params.got_stride = (size_t)trace->q_heads * desc->head_dim;
     params.got = trace->q + segment->row * params.got_stride + column;
     params.got_dtype = VKA_F32;
@@ -85,7 +79,7 @@ static vka_status check_k_and_v(const head_segment *segment, uint32_t local, vka
     k.bias = vectors->k_bias ? vectors->k_bias + head * desc->head_dim : NULL;
     v.bias = vectors->v_bias ? vectors->v_bias + head * desc->v_head_dim : NULL;
     k.norm = vectors->k_norm;
-    k.rotary_dim = rotary_dim(desc);
+    k.turned = true;
     k.got = segment->k + (size_t)segment->position * desc->head_dim;
     v.got = segment->v + (size_t)segment->position * desc->v_head_dim;
     k.got_dtype = v.got_dtype = vka_cache_dtype(segment->chunk->engine->cache);
@@ -156,7 +150,7 @@ static vka_status check_segment(head_segment *segment, vka_error *error)
     if (!segment->positions || !segment->k || !segment->v)
         status = vka_fail(error, VKA_ERR_HOST_MEMORY, "verification: no memory for %u keys of one head", segment->keys);
     for (uint32_t r = 0; r < segment->rows && !status; r++)
-        segment->positions[r] = segment->position + r;
+        segment->positions[r] = (int32_t)(segment->position + r);
     for (uint32_t q = 0; q < trace->q_heads && !status; q++)
         status = check_q(segment, q, error);
     for (uint32_t h = 0; h < trace->kv_heads && !status; h++)

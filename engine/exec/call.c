@@ -76,11 +76,12 @@ uint32_t call_rotary_dim(const vka_layer_desc *desc)
 
 uint32_t call_record_words(const vka_layer_desc *desc)
 {
-    return desc == NULL ? 0 : WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(call_rotary_dim(desc));
+    return desc == NULL ? 0 : WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(desc->rotary_offset, call_rotary_dim(desc));
 }
 
 typedef struct record_job {
-    uint32_t rotary_dim;
+    uint32_t rotary_dim, rotary_offset;
+    bool interleaved;
     double inverse_frequency[VKA_MAX_HEAD_DIM / 2]; /* [rotary_dim / 2] theta^(-2i / rotary_dim) */
     const tile_source *source;
     uint32_t page_size, pages_per_slab;
@@ -90,6 +91,8 @@ typedef struct record_job {
 static void start_records(record_job *job, const vka_layer_desc *desc)
 {
     job->rotary_dim = call_rotary_dim(desc);
+    job->rotary_offset = desc->rotary_offset;
+    job->interleaved = desc->rope_pairing == VKA_ROPE_INTERLEAVED;
     for (uint32_t i = 0; i < job->rotary_dim / 2; i++) {
         job->inverse_frequency[i] = pow(desc->rope_theta, -2.0 * i / job->rotary_dim);
     }
@@ -98,24 +101,24 @@ static void start_records(record_job *job, const vka_layer_desc *desc)
 /* Factors of the elements and of their partners at a position: computed in double, rounded once. */
 static void write_angles(const record_job *job, double position, float *own)
 {
-    uint32_t half = job->rotary_dim / 2, padded = EPILOGUE_ANGLES(job->rotary_dim);
+    uint32_t pairs = job->rotary_dim / 2, padded = EPILOGUE_ANGLES(job->rotary_offset, job->rotary_dim);
+    uint32_t step = job->interleaved ? 2 : 1, distance = job->interleaved ? 1 : pairs;
     float *partner = own + padded;
 
-    for (uint32_t i = 0; i < half; i++) {
+    memset(own, 0, 2 * padded * sizeof(*own));
+    for (uint32_t i = 0; i < pairs; i++) {
+        uint32_t first = job->rotary_offset % 4 + i * step, second = first + distance;
         double angle = position * job->inverse_frequency[i];
-        own[i] = own[half + i] = (float)cos(angle);
-        partner[half + i] = (float)sin(angle);
-        partner[i] = -partner[half + i];
-    }
-    for (uint32_t i = job->rotary_dim; i < padded; i++) {
-        own[i] = partner[i] = 0;
+        own[first] = own[second] = (float)cos(angle);
+        partner[second] = (float)sin(angle);
+        partner[first] = -partner[second];
     }
 }
 
 static void write_records(void *user, size_t begin, size_t end)
 {
     const record_job *job = user;
-    uint32_t step = WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(job->rotary_dim);
+    uint32_t step = WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(job->rotary_offset, job->rotary_dim);
 
     for (size_t r = begin; r < end; r++) {
         uint32_t position = (uint32_t)job->source->position + (uint32_t)r;

@@ -80,20 +80,31 @@ static void grow_sequences(forward_call *call, const forward_chunk *chunk)
     }
 }
 
+static epilogue_kind head_epilogue(const vka_layer *layer, bool paged)
+{
+    return (epilogue_kind){.rotary_dim = call_rotary_dim(&layer->desc),
+                           .paged = paged,
+                           .bias = layer->has_bias,
+                           .norm = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD,
+                           .rotary_offset = layer->desc.rotary_offset,
+                           .interleaved = layer->desc.rope_pairing == VKA_ROPE_INTERLEAVED,
+                           .clip = (float)layer->desc.clip_qkv};
+}
+
 static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache)
 {
-    uint32_t rotary = call_rotary_dim(&layer->desc), norm = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD;
+    const epilogue_kind v = {.paged = true, .bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv};
 
-    return (pipeline_shape){.kernels = PIPELINES_LAYER | 1u << VKA_KERNEL_PACK,
-                            .weight_dtype = layer->weight_dtype,
-                            .cache_dtype = cache->dtype,
-                            .pack_dtype = VKA_F32,
-                            .qk_pad = layer->qk_pad,
-                            .v_pad = layer->v_pad,
-                            .epilogue = {[EPILOGUE_Q] = {rotary, false, layer->has_bias, norm},
-                                         [EPILOGUE_K] = {rotary, true, layer->has_bias, norm},
-                                         [EPILOGUE_V] = {0, true, layer->has_bias, false}},
-                            .reproducible = layer->reproducible};
+    return (pipeline_shape){
+        .kernels = PIPELINES_LAYER | 1u << VKA_KERNEL_PACK,
+        .weight_dtype = layer->weight_dtype,
+        .cache_dtype = cache->dtype,
+        .pack_dtype = VKA_F32,
+        .qk_pad = layer->qk_pad,
+        .v_pad = layer->v_pad,
+        .epilogue =
+            {[EPILOGUE_Q] = head_epilogue(layer, false), [EPILOGUE_K] = head_epilogue(layer, true), [EPILOGUE_V] = v},
+        .reproducible = layer->reproducible};
 }
 
 static vka_status prepare_devices(forward_call *call, vka_error *error)

@@ -75,30 +75,33 @@ static void fill_output_row(void *user, uint32_t row, matrix_row *out)
     }
 }
 
-static void fill_constants(void *user, void *target, uint64_t offset, uint64_t bytes)
+/* Value i of the constants: a bias, or a norm weight, 1 added where norms multiply by 1 + weight. */
+static float constant(const shard_source *source, uint32_t i)
 {
-    const shard_source *source = user;
     const vka_layer *layer = source->layer;
     const vka_tensor *norms[2] = {&source->weights->q_norm, &source->weights->k_norm};
     uint32_t columns = layer_qkv_columns(layer, source->shard);
+    bool bias = i < columns;
+    row_origin origin = qkv_origin(source, bias ? i : 0);
+    uint64_t col = bias ? origin.row : (i - columns) % layer->qk_pad;
+    const vka_tensor *from = bias ? origin.bias : norms[(i - columns) / layer->qk_pad];
+    bool padding = bias ? origin.padding : col >= layer->desc.head_dim;
+    float value = 0;
+
+    if (padding || from->data == NULL) {
+        return 0;
+    }
+    vka_convert(&value, VKA_F32, element(from, 0, col), from->dtype, 1);
+    return bias || layer->desc.norm_unit_offset == 0 ? value : 1 + value;
+}
+
+static void fill_constants(void *user, void *target, uint64_t offset, uint64_t bytes)
+{
     uint32_t first = (uint32_t)(offset / sizeof(float)), count = (uint32_t)(bytes / sizeof(float));
     float *out = target;
 
-    memset(out, 0, (size_t)bytes);
-    for (uint32_t i = first; i < first + count; i++) {
-        const vka_tensor *from;
-        uint64_t col;
-        if (i < columns) {
-            row_origin origin = qkv_origin(source, i);
-            from = origin.padding ? NULL : origin.bias;
-            col = origin.row;
-        } else {
-            col = (i - columns) % layer->qk_pad;
-            from = col < layer->desc.head_dim ? norms[(i - columns) / layer->qk_pad] : NULL;
-        }
-        if (from != NULL && from->data != NULL) {
-            vka_convert(&out[i - first], VKA_F32, element(from, 0, col), from->dtype, 1);
-        }
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = constant(user, first + i);
     }
 }
 

@@ -13,12 +13,8 @@ vka_status unsupported_check(const vka_layer_desc *desc, vka_error *error)
         const char *field;
     } rows[] = {
         {desc->rope_type > VKA_ROPE_NONE, "rope_type"},
-        {desc->rope_pairing != VKA_ROPE_HALF_SPLIT, "rope_pairing"},
-        {desc->rotary_offset != 0, "rotary_offset"},
         {desc->mrope_section[0] != 0, "mrope_section"},
-        {desc->clip_qkv != 0, "clip_qkv"},
         {desc->qk_norm == VKA_QK_NORM_FULL_WIDTH, "qk_norm over the full width"},
-        {desc->norm_unit_offset != 0, "norm_unit_offset"},
         {desc->k_out_norm != 0, "k_out_norm"},
         {desc->attend != VKA_ATTEND_CAUSAL, "attend"},
         {desc->window_right != 0, "window_right"},

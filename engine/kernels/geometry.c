@@ -2,6 +2,8 @@
  * a second axis, as no axis may have more than 65,535 groups. */
 #include "kernels/kernels.h"
 
+#include <string.h>
+
 enum { FOLD = 32768 };
 
 static uint32_t divide_up(uint32_t count, uint32_t by)
@@ -72,7 +74,12 @@ vka_spec vka_spec_attention(uint32_t qk_pad, uint32_t v_pad)
 
 vka_spec vka_spec_epilogue(const epilogue_kind *kind)
 {
-    return (vka_spec){4, {kind->rotary_dim, kind->paged, kind->bias, kind->norm}};
+    vka_spec spec = {9,
+                     {kind->rotary_dim, kind->paged, kind->bias, kind->norm, kind->norm_dim, kind->rotary_offset,
+                      kind->interleaved, kind->sigmoid}};
+
+    memcpy(&spec.value[8], &kind->clip, sizeof(kind->clip));
+    return spec;
 }
 
 uint32_t vka_texel_operand(vka_kernel kernel, uint32_t k)

@@ -20,7 +20,8 @@ typedef struct epilogue {
     vka_dtype target; /* type of the destination */
     rig_buffer parameters, constants, source, destination;
     float *raw, *bias, *norm; /* dense, for the reference */
-    uint32_t *position;
+    int32_t *position;
+    vka_layer_desc desc; /* what the reference is told */
 } epilogue;
 
 static float *element_at(const epilogue *e, uint32_t row, uint32_t head, uint32_t i)
@@ -44,17 +45,20 @@ static void put_record(epilogue *e, uint32_t row, uint32_t slab)
     uint32_t last_page = (e->shape.rows - 1 + FIRST_TOKEN) / PAGE;
     uint32_t *record = &e->parameters.u[e->push.record_offset + row * e->push.record_words];
     float *own = (float *)(record + EPILOGUE_ROW_WORDS);
-    float *partner = own + EPILOGUE_ANGLES(e->shape.rotary_dim);
-    uint32_t half = e->shape.rotary_dim / 2;
+    const epilogue_shape *s = &e->shape;
+    float *partner = own + EPILOGUE_ANGLES(s->rotary_offset, s->rotary_dim);
+    uint32_t half = s->rotary_dim / 2;
     record[0] = slab;
     record[1] = last_page - token / PAGE + 1;
     record[2] = token % PAGE;
-    e->position[row] = 1000 * row + 3;
+    e->position[row] = (int32_t)(1000 * row + 3);
     for (uint32_t i = 0; i < half; i++) {
-        double angle = e->position[row] * pow(theta, -2.0 * i / e->shape.rotary_dim);
-        own[i] = own[half + i] = (float)cos(angle);
-        partner[half + i] = (float)sin(angle);
-        partner[i] = -partner[half + i];
+        double angle = e->position[row] * pow(theta, -2.0 * i / s->rotary_dim);
+        uint32_t first = s->rotary_offset % 4 + (s->interleaved ? 2 * i : i);
+        uint32_t second = first + (s->interleaved ? 1 : half);
+        own[first] = own[second] = (float)cos(angle);
+        partner[second] = (float)sin(angle);
+        partner[first] = -partner[second];
     }
 }
 
@@ -100,7 +104,22 @@ static void epilogue_make(epilogue *e, test_rig *rig, vka_dtype dtype, const epi
     uint32_t pad = vka_pad8(s->head_dim);
     e->shape = *s;
     e->target = s->paged ? dtype : VKA_F32;
-    e->kind = (epilogue_kind){s->rotary_dim, s->paged, s->bias, s->norm};
+    e->kind = (epilogue_kind){.rotary_dim = s->rotary_dim,
+                              .paged = s->paged,
+                              .bias = s->bias,
+                              .norm = s->norm,
+                              .norm_dim = s->norm_dim,
+                              .rotary_offset = s->rotary_offset,
+                              .interleaved = s->interleaved,
+                              .sigmoid = s->sigmoid,
+                              .clip = s->clip};
+    e->desc = (vka_layer_desc){.rope_type = s->rotary_dim > 0 ? VKA_ROPE_DEFAULT : VKA_ROPE_NONE,
+                               .rope_pairing = s->interleaved ? VKA_ROPE_INTERLEAVED : VKA_ROPE_HALF_SPLIT,
+                               .rotary_dim = s->rotary_dim,
+                               .rotary_offset = s->rotary_offset,
+                               .rope_theta = theta,
+                               .clip_qkv = (double)s->clip,
+                               .norm_eps = eps};
     e->push = (epilogue_push){.rows = s->rows,
                               .heads = s->heads,
                               .head_dim = s->head_dim,
@@ -111,7 +130,7 @@ static void epilogue_make(epilogue *e, test_rig *rig, vka_dtype dtype, const epi
                               .norm_offset = RIG_EDGE + s->heads * pad,
                               .norm_eps = (float)eps,
                               .record_offset = RIG_EDGE,
-                              .record_words = EPILOGUE_ROW_WORDS + 2 * EPILOGUE_ANGLES(s->rotary_dim),
+                              .record_words = EPILOGUE_ROW_WORDS + 2 * EPILOGUE_ANGLES(s->rotary_offset, s->rotary_dim),
                               .dst_offset = (uint32_t)rig_edge(e->target),
                               .dst_stride = s->heads * pad + GAP,
                               .slab = SLAB,
@@ -179,9 +198,10 @@ void check_epilogue(test_rig *rig, const vka_variant *variant, const epilogue_sh
                                      .raw_stride = width,
                                      .bias = s->bias ? e.bias : NULL,
                                      .norm = s->norm ? e.norm : NULL,
-                                     .norm_eps = eps,
-                                     .rotary_dim = s->rotary_dim,
-                                     .rope_theta = theta,
+                                     .norm_dim = s->norm_dim,
+                                     .desc = &e.desc,
+                                     .turned = true,
+                                     .sigmoid = s->sigmoid,
                                      .position = e.position,
                                      .got = got,
                                      .got_stride = width,
@@ -203,13 +223,78 @@ void check_epilogue(test_rig *rig, const vka_variant *variant, const epilogue_sh
 static void check_shapes(test_rig *rig, const vka_variant *variant)
 {
     static const epilogue_shape shapes[] = {
-        /* rows, heads, head_dim, rotary_dim, bias, norm, paged */
-        {1, 1, 1, 0, false, false, false},   {3, 2, 1, 0, true, true, true},       {7, 9, 5, 4, true, true, false},
-        {7, 9, 5, 2, false, true, true},     {1, 8, 8, 8, false, false, true},     {33, 3, 64, 64, true, false, false},
-        {33, 3, 64, 64, true, false, true},  {12, 17, 80, 40, true, true, true},   {6, 5, 96, 96, false, true, false},
-        {6, 2, 128, 128, false, true, true}, {6, 2, 128, 0, false, true, true},    {4, 2, 192, 64, true, true, true},
-        {3, 2, 576, 576, true, true, true},  {3, 1, 576, 64, false, false, false}, {5, 3, 80, 20, true, true, true},
-        {5, 3, 33, 14, true, true, false},
+        {.rows = 1, .heads = 1, .head_dim = 1},
+        {.rows = 3, .heads = 2, .head_dim = 1, .bias = true, .norm = true, .paged = true},
+        {.rows = 7, .heads = 9, .head_dim = 5, .rotary_dim = 4, .bias = true, .norm = true},
+        {.rows = 7, .heads = 9, .head_dim = 5, .rotary_dim = 2, .norm = true, .paged = true},
+        {.rows = 1, .heads = 8, .head_dim = 8, .rotary_dim = 8, .paged = true},
+        {.rows = 33, .heads = 3, .head_dim = 64, .rotary_dim = 64, .bias = true},
+        {.rows = 33, .heads = 3, .head_dim = 64, .rotary_dim = 64, .bias = true, .paged = true},
+        {.rows = 12, .heads = 17, .head_dim = 80, .rotary_dim = 40, .bias = true, .norm = true, .paged = true},
+        {.rows = 6, .heads = 5, .head_dim = 96, .rotary_dim = 96, .norm = true},
+        {.rows = 6, .heads = 2, .head_dim = 128, .rotary_dim = 128, .norm = true, .paged = true},
+        {.rows = 6, .heads = 2, .head_dim = 128, .norm = true, .paged = true},
+        {.rows = 4, .heads = 2, .head_dim = 192, .rotary_dim = 64, .bias = true, .norm = true, .paged = true},
+        {.rows = 3, .heads = 2, .head_dim = 576, .rotary_dim = 576, .bias = true, .norm = true, .paged = true},
+        {.rows = 3, .heads = 1, .head_dim = 576, .rotary_dim = 64},
+        {.rows = 5, .heads = 3, .head_dim = 80, .rotary_dim = 20, .bias = true, .norm = true, .paged = true},
+        {.rows = 5, .heads = 3, .head_dim = 33, .rotary_dim = 14, .bias = true, .norm = true},
+        {.rows = 5,
+         .heads = 3,
+         .head_dim = 64,
+         .rotary_dim = 64,
+         .bias = true,
+         .norm = true,
+         .paged = true,
+         .interleaved = true},
+        {.rows = 5,
+         .heads = 3,
+         .head_dim = 33,
+         .rotary_dim = 14,
+         .bias = true,
+         .norm = true,
+         .rotary_offset = 3,
+         .interleaved = true},
+        {.rows = 5,
+         .heads = 3,
+         .head_dim = 40,
+         .rotary_dim = 22,
+         .norm = true,
+         .paged = true,
+         .rotary_offset = 10,
+         .interleaved = true},
+        {.rows = 5, .heads = 3, .head_dim = 40, .rotary_dim = 22, .bias = true, .rotary_offset = 10},
+        {.rows = 5,
+         .heads = 2,
+         .head_dim = 33,
+         .rotary_dim = 16,
+         .bias = true,
+         .norm = true,
+         .paged = true,
+         .rotary_offset = 17},
+        {.rows = 4,
+         .heads = 1,
+         .head_dim = 576,
+         .rotary_dim = 64,
+         .norm = true,
+         .paged = true,
+         .rotary_offset = 512,
+         .interleaved = true,
+         .norm_dim = 512},
+        {.rows = 4, .heads = 2, .head_dim = 192, .rotary_dim = 64, .bias = true, .norm = true, .rotary_offset = 128},
+        {.rows = 5,
+         .heads = 3,
+         .head_dim = 33,
+         .rotary_dim = 10,
+         .bias = true,
+         .norm = true,
+         .paged = true,
+         .rotary_offset = 7,
+         .norm_dim = 13},
+        {.rows = 5, .heads = 9, .head_dim = 20, .rotary_dim = 12, .bias = true, .paged = true, .clip = 0.5f},
+        {.rows = 5, .heads = 9, .head_dim = 20, .bias = true, .norm = true, .clip = 0.5f},
+        {.rows = 7, .heads = 9, .head_dim = 20, .bias = true, .sigmoid = true},
+        {.rows = 3, .heads = 2, .head_dim = 64, .sigmoid = true},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         check_epilogue(rig, variant, &shapes[i]);
@@ -223,7 +308,8 @@ void epilogues_are_right(void **state)
 /* Rows whose page lies in another slab are not written; those that are have the bits they have anyway. */
 static void check_slabs(test_rig *rig, const vka_variant *variant)
 {
-    static const epilogue_shape shape = {20, 3, 20, 12, true, true, true};
+    static const epilogue_shape shape = {
+        .rows = 20, .heads = 3, .head_dim = 20, .rotary_dim = 12, .bias = true, .norm = true, .paged = true};
     epilogue all;
     epilogue some;
     epilogue_make(&all, rig, variant->dtype, &shape, 0);

@@ -34,7 +34,8 @@ static void check_all(test_rig *device, vka_dtype cache)
                                              .position = 55,
                                              .causal = true,
                                              .splits = 2};
-    static const epilogue_shape epilogue = {7, 3, 20, 12, true, true, true};
+    static const epilogue_shape epilogue = {
+        .rows = 7, .heads = 3, .head_dim = 20, .rotary_dim = 12, .bias = true, .norm = true, .paged = true};
     for (vka_dtype dtype = VKA_F32; dtype <= VKA_BF16; dtype++) {
         check_projection(device, rig_variant(device, VKA_KERNEL_GEMM, dtype), (projection_shape){9, 70, 72});
         check_projection(device, rig_variant(device, VKA_KERNEL_GEMV, dtype), (projection_shape){2, 70, 72});

@@ -132,9 +132,10 @@ static void epilogue_is_checked(void **state)
     float *bias = noise_array(4, WIDTH);
     float *norm = noise_array(5, DIM);
     float got[ROWS * WIDTH];
-    uint32_t position[ROWS];
+    int32_t position[ROWS];
+    const vka_layer_desc desc = {.norm_eps = 1e-5, .rotary_dim = ROTARY, .rope_theta = 500000};
     for (uint32_t r = 0; r < ROWS; r++) {
-        position[r] = 1000 + 7 * r;
+        position[r] = (int32_t)(1000 + 7 * r);
         for (int h = 0; h < HEADS; h++) {
             float v[DIM];
             float squares = 0;
@@ -162,9 +163,8 @@ static void epilogue_is_checked(void **state)
                                      .raw_stride = WIDTH,
                                      .bias = bias,
                                      .norm = norm,
-                                     .norm_eps = 1e-5,
-                                     .rotary_dim = ROTARY,
-                                     .rope_theta = 500000,
+                                     .desc = &desc,
+                                     .turned = true,
                                      .position = position,
                                      .got = got,
                                      .got_stride = WIDTH,

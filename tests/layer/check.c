@@ -197,8 +197,8 @@ static vka_status check_output(stage_checker *checker, const vka_trace *trace)
 typedef struct segment {
     const vka_trace *trace;
     uint32_t sequence, row, rows, position, keys;
-    uint32_t *positions; /* [rows] */
-    float *k, *v;        /* [keys, dim]: one KV head */
+    int32_t *positions; /* [rows] */
+    float *k, *v;       /* [keys, dim]: one KV head */
 } segment;
 
 static const float *bias_of(const vka_tensor *bias, uint32_t head, uint32_t dim)
@@ -215,8 +215,7 @@ static vka_status check_epilogue(stage_checker *checker, const segment *s, verif
     params->heads = 1;
     params->raw_stride = qkv_columns(checker, s->trace);
     params->raw = s->trace->qkv + s->row * params->raw_stride + column;
-    params->norm_eps = checker->rig->desc.norm_eps;
-    params->rope_theta = checker->rig->desc.rope_theta;
+    params->desc = &checker->rig->desc;
     params->position = s->positions;
     params->mutant = checker->report.mutant;
     vka_status status = verify_epilogue(params, &result, &checker->error);
@@ -231,7 +230,7 @@ static vka_status check_q(stage_checker *checker, const segment *s, uint32_t loc
     verify_epilogue_params params = {.head_dim = desc->head_dim,
                                      .bias = bias_of(&w->q_bias, s->trace->q_head[local], desc->head_dim),
                                      .norm = w->q_norm.data,
-                                     .rotary_dim = desc->rotary_dim,
+                                     .turned = true,
                                      .got = s->trace->q + s->row * stride + column,
                                      .got_stride = stride,
                                      .got_dtype = VKA_F32};
@@ -250,7 +249,7 @@ static vka_status check_k_and_v(stage_checker *checker, const segment *s, uint32
     verify_epilogue_params k = {.head_dim = desc->head_dim,
                                 .bias = bias_of(&w->k_bias, head, desc->head_dim),
                                 .norm = w->k_norm.data,
-                                .rotary_dim = desc->rotary_dim,
+                                .turned = true,
                                 .got = s->k + (size_t)s->position * desc->head_dim,
                                 .got_stride = desc->head_dim,
                                 .got_dtype = vka_cache_dtype(checker->rig->cache)};
@@ -338,13 +337,13 @@ static vka_status check_segment(stage_checker *checker, segment *s)
 {
     vka_status status = VKA_OK;
 
-    s->positions = malloc(s->rows * sizeof(uint32_t));
+    s->positions = malloc(s->rows * sizeof(int32_t));
     s->k = malloc((size_t)s->keys * checker->rig->desc.head_dim * sizeof(float));
     s->v = malloc((size_t)s->keys * checker->rig->desc.v_head_dim * sizeof(float));
     if (s->positions == NULL || s->k == NULL || s->v == NULL)
         status = vka_fail(&checker->error, VKA_ERR_HOST_MEMORY, "no memory");
     for (uint32_t r = 0; status == VKA_OK && r < s->rows; r++)
-        s->positions[r] = s->position + r;
+        s->positions[r] = (int32_t)(s->position + r);
     for (uint32_t q = 0; status == VKA_OK && q < s->trace->q_heads; q++)
         status = check_q(checker, s, q);
     for (uint32_t h = 0; status == VKA_OK && h < s->trace->kv_heads; h++)

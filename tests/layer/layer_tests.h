@@ -6,6 +6,7 @@ int run_attention_tests(void);
 int run_buffers_tests(void);
 int run_misuse_tests(void);
 int run_mutants_tests(void);
+int run_options_tests(void);
 int run_reproducible_tests(void);
 int run_sequences_tests(void);
 int run_stages_tests(void);

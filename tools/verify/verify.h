@@ -44,7 +44,7 @@ typedef enum verify_mutant {
     VERIFY_DROPPED_KEY,        /* attention: the middle one of the keys that a row sees is left out */
     VERIFY_MASK_OFF_BY_ONE,    /* attention: the last key that a row sees is left out */
     VERIFY_WRONG_KV_HEAD,      /* attention: the next KV head; no change where there is only one */
-    VERIFY_WRONG_ROPE_PAIRING, /* epilogue: pairs (2i, 2i+1) instead of (i, i + rotary_dim/2) */
+    VERIFY_WRONG_ROPE_PAIRING, /* epilogue: the other pairing */
     VERIFY_PARTIAL_TWICE,      /* sum: the last partial is counted twice */
     VERIFY_MUTANT_COUNT
 } verify_mutant;
@@ -67,19 +67,20 @@ typedef struct verify_projection_params {
  * Numerical Algorithms, 3.1), and depth * 2^-126 for products that are flushed to zero. */
 vka_status verify_projection(const verify_projection_params *params, verify_result *result, vka_error *error);
 
-/* ---- epilogue: bias, RMSNorm over a head, RoPE, rounding to the cache's type ---- */
+/* ---- epilogue: bias, clipping, RMSNorm, RoPE or sigmoid, rounding to the cache's type ---- */
 
 typedef struct verify_epilogue_params {
     size_t rows, heads, head_dim;
     const float *raw; /* element i of a head: row*raw_stride + head*head_dim + i; the device's own projection */
     size_t raw_stride;
-    const float *bias; /* [heads, head_dim], or NULL */
-    const float *norm; /* [head_dim], or NULL */
-    double norm_eps;
-    size_t rotary_dim; /* 0: no RoPE */
-    double rope_theta;
-    const uint32_t *position; /* [rows]; may be NULL without RoPE */
-    const float *got;         /* element i of a head: row*got_stride + head*head_dim + i */
+    const float *bias;          /* [heads, head_dim], or NULL */
+    const float *norm;          /* [head_dim], or NULL */
+    size_t norm_dim;            /* elements that are normed, the first; 0: head_dim */
+    const vka_layer_desc *desc; /* what it says of norms, RoPE and clipping */
+    bool turned;                /* by RoPE: Q and K are, V is not */
+    bool sigmoid;               /* the gate: neither clipped nor turned */
+    const int32_t *position;    /* [rows]; may be NULL without RoPE */
+    const float *got;           /* element i of a head: row*got_stride + head*head_dim + i */
     size_t got_stride;
     vka_dtype got_dtype; /* that the device rounded its result to before it was read back: F32 or F16 */
     verify_mutant mutant;
