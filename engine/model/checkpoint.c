@@ -154,9 +154,9 @@ static vka_status open_weights(vka_model *model, const char *dir, vka_error *err
     return vka_fail(error, VKA_ERR_IO, "'%s' has neither %s nor %s", dir, single, several);
 }
 
-static vka_model_info info_of(const vka_config *config)
+static vka_model_info info_of(const vka_config *config, vka_block block)
 {
-    vka_model_info info = {.layers = config->layers};
+    vka_model_info info = {.layers = vka_config_layers(config, block), .not_run = config->family->not_run};
 
     snprintf(info.architecture, sizeof(info.architecture), "%s", config->architecture);
     snprintf(info.model_type, sizeof(info.model_type), "%s", config->family->model_type);
@@ -182,7 +182,7 @@ vka_status vka_model_open(vka_model **out, const char *dir, vka_error *error)
         vka_model_close(&model);
         return status;
     }
-    model->info = info_of(&model->config);
+    model->info = info_of(&model->config, VKA_BLOCK_SELF);
     *out = model;
     return VKA_OK;
 }
@@ -226,7 +226,7 @@ vka_status vka_model_read_config(const char *path, vka_block block, uint32_t lay
     if (status == VKA_OK && desc)
         *desc = found;
     if (status == VKA_OK && info)
-        *info = info_of(&config);
+        *info = info_of(&config, block);
     vka_config_free(&config);
     vka_free(NULL, file);
     return status;

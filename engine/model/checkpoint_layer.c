@@ -1,34 +1,27 @@
-/* One layer of a checkpoint: views of its tensors, cross-checked against the configuration. The tensors of a layer are
- * one run of the sorted table; one that is there and not understood (scales of a quantised weight, sinks, a fused
- * projection) is refused by name, since leaving it out would change the result. */
-#include "model/checkpoint.h"
-
+/* One layer of a checkpoint: its tensors as the engine orders them, cross-checked against the configuration. The
+ * tensors of a layer are one run of the sorted table; one that is there and not understood (scales of a quantised
+ * weight, a projection of another layout) is refused by name, since leaving it out would change the result. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "model/checkpoint_tensors.h"
 #include "model/json.h"
-#include "model/safetensors.h"
 #include "model/weights.h"
 
-enum { NAME_BYTES = 96 };
-
-typedef struct block {
-    char prefix[NAME_BYTES / 2];
-    char names[VKA_WEIGHT_COUNT][NAME_BYTES];
-    const vka_slot *slots[VKA_WEIGHT_COUNT]; /* NULL: not there */
-} block;
-
-static const char *const tensor_names[VKA_WEIGHT_COUNT] = {
-    [VKA_WEIGHT_Q] = "q_proj.weight",      [VKA_WEIGHT_K] = "k_proj.weight",    [VKA_WEIGHT_V] = "v_proj.weight",
-    [VKA_WEIGHT_O] = "o_proj.weight",      [VKA_WEIGHT_Q_BIAS] = "q_proj.bias", [VKA_WEIGHT_K_BIAS] = "k_proj.bias",
-    [VKA_WEIGHT_V_BIAS] = "v_proj.bias",   [VKA_WEIGHT_O_BIAS] = "o_proj.bias", [VKA_WEIGHT_Q_NORM] = "q_norm.weight",
-    [VKA_WEIGHT_K_NORM] = "k_norm.weight",
-};
-
-/* Written by old versions of transformers; follows from rope_theta. */
-static const char ignored_name[] = "rotary_emb.inv_freq";
+/* Where the blocks of a model stand in its checkpoint: under the name of the model that a head was put on, of the text
+ * model of a multimodal one, or under nothing. */
+static const char *const roots[] = {"model.language_model.",
+                                    "language_model.model.",
+                                    "language_model.",
+                                    "model.",
+                                    "transformer.",
+                                    "gpt_neox.",
+                                    "bert.",
+                                    "roberta.",
+                                    "distilbert.",
+                                    ""};
 
 /* The first slot whose name is not before `text`. */
 static size_t lower_bound(const vka_model *model, const char *text)
@@ -51,98 +44,146 @@ static bool has_prefix(const vka_model *model, size_t at, const char *prefix)
     return at < model->slot_count && strncmp(model->slots[at].tensor->name, prefix, strlen(prefix)) == 0;
 }
 
-/* Blocks stand under "model." in a model with a head, and under nothing in a bare one. */
-static vka_status find_prefix(const vka_model *model, uint32_t layer, block *found, vka_error *error)
+static vka_status find_prefix(const vka_model *model, uint32_t layer, vka_found_tensors *found, vka_error *error)
 {
-    static const char *const roots[] = {"model.", ""};
+    const vka_tensor_names *names = found->names;
 
     for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
-        snprintf(found->prefix, sizeof(found->prefix), "%slayers.%u.self_attn.", roots[i], layer);
+        snprintf(found->prefix, sizeof(found->prefix), "%s%s%u%s", roots[i], names->before, layer, names->after);
         if (has_prefix(model, lower_bound(model, found->prefix), found->prefix))
             return VKA_OK;
     }
-    return vka_fail(error, VKA_ERR_FORMAT,
-                    "%s: the weights have no tensor under 'model.layers.%u.self_attn.' or 'layers.%u.self_attn.'",
-                    model->config_path, layer, layer);
+    return vka_fail(error, VKA_ERR_FORMAT, "%s: the weights have no tensor under 'model.%s%u%s' or '%s%u%s'",
+                    model->config_path, names->before, layer, names->after, names->before, layer, names->after);
 }
 
-static int weight_of(const char *name)
+static const vka_tensor_row *row_of(const vka_tensor_names *names, const char *name)
 {
-    for (int i = 0; i < VKA_WEIGHT_COUNT; i++)
-        if (tensor_names[i] && strcmp(name, tensor_names[i]) == 0)
-            return i;
-    return VKA_WEIGHT_COUNT;
+    for (const vka_tensor_row *row = names->rows; row->name; row++)
+        if (strcmp(name, row->name) == 0)
+            return row;
+    return NULL;
 }
 
-static vka_status find_tensors(const vka_model *model, block *found, vka_error *error)
+/* The weight `which` of a merged tensor: 0 Q, 1 K, 2 V. */
+static int merged_weight(const vka_tensor_row *row, int which)
+{
+    return row->weight + which; /* the enumeration has Q, K, V and their biases in this order */
+}
+
+_Static_assert(VKA_WEIGHT_K == VKA_WEIGHT_Q + 1 && VKA_WEIGHT_V == VKA_WEIGHT_Q + 2 &&
+                   VKA_WEIGHT_K_BIAS == VKA_WEIGHT_Q_BIAS + 1 && VKA_WEIGHT_V_BIAS == VKA_WEIGHT_Q_BIAS + 2,
+               "merged_weight");
+
+static vka_status take(vka_found_tensors *found, const vka_slot *slot, const vka_tensor_row *row, vka_error *error)
+{
+    int count = row->arrangement == VKA_AS_IS ? 1 : 3;
+    char one[VKA_PRINTABLE_BYTES], two[VKA_PRINTABLE_BYTES];
+
+    for (int i = 0; i < count; i++) {
+        vka_found_tensor *tensor = &found->tensors[merged_weight(row, i)];
+
+        if (tensor->slot)
+            return vka_fail(error, VKA_ERR_FORMAT, "%s: both '%s' and '%s' are there, which hold the same weights",
+                            slot->shard->path, vka_printable(tensor->slot->tensor->name, one),
+                            vka_printable(slot->tensor->name, two));
+        *tensor = (vka_found_tensor){slot, row->arrangement};
+    }
+    return VKA_OK;
+}
+
+static vka_status find_tensors(const vka_model *model, vka_found_tensors *found, vka_error *error)
 {
     char text[VKA_PRINTABLE_BYTES];
 
-    for (int i = 0; i < VKA_WEIGHT_COUNT; i++)
-        snprintf(found->names[i], sizeof(found->names[i]), "%s%s", found->prefix,
-                 tensor_names[i] ? tensor_names[i] : vka_weight_shape_of(&model->config.desc, i).name);
     for (size_t at = lower_bound(model, found->prefix); has_prefix(model, at, found->prefix); at++) {
         const vka_slot *slot = &model->slots[at];
-        const char *name = slot->tensor->name + strlen(found->prefix);
-        int weight = weight_of(name);
+        const vka_tensor_row *row = row_of(found->names, slot->tensor->name + strlen(found->prefix));
+        vka_status status;
 
-        if (weight < VKA_WEIGHT_COUNT)
-            found->slots[weight] = slot;
-        else if (strcmp(name, ignored_name) != 0)
+        if (!row)
             return vka_fail(error, VKA_ERR_UNSUPPORTED, "%s: tensor '%s' of an attention block is not known",
                             slot->shard->path, vka_printable(slot->tensor->name, text));
+        status = row->arrangement == VKA_IGNORED ? VKA_OK : take(found, slot, row, error);
+        if (status != VKA_OK)
+            return status;
     }
     return VKA_OK;
+}
+
+/* Names for messages: of the tensor that is there, or that would be. */
+static void name_weights(vka_found_tensors *found, const vka_layer_desc *desc)
+{
+    for (int i = 0; i < VKA_WEIGHT_COUNT; i++) {
+        const char *name = NULL;
+
+        for (const vka_tensor_row *row = found->names->rows; row->name && !name; row++)
+            if (row->arrangement != VKA_IGNORED && i >= row->weight &&
+                i <= merged_weight(row, row->arrangement == VKA_AS_IS ? 0 : 2))
+                name = row->name;
+        if (found->tensors[i].slot)
+            name = found->tensors[i].slot->tensor->name + strlen(found->prefix);
+        snprintf(found->texts[i], sizeof(found->texts[i]), "%s%s", found->prefix,
+                 name ? name : vka_weight_shape_of(desc, i).name);
+    }
 }
 
 /* Biases are optional to the engine, but the configuration says whether the model has them. */
-static vka_status check_biases(const vka_model *model, const block *found, vka_error *error)
+static vka_status check_biases(const vka_model *model, const vka_found_tensors *found, vka_block block,
+                               vka_error *error)
 {
-    for (int i = VKA_WEIGHT_Q_BIAS; i <= VKA_WEIGHT_O_BIAS; i++) {
-        bool wanted = i == VKA_WEIGHT_O_BIAS ? model->config.o_bias : model->config.qkv_bias;
+    unsigned biases = 0;
+    vka_status status = vka_config_layer_biases(&model->config, block, &biases, model->config_path, error);
 
-        if (wanted != (found->slots[i] != NULL))
-            return vka_fail(error, VKA_ERR_FORMAT, "tensor '%s' is %s, but the model of %s %s it", found->names[i],
-                            wanted ? "missing" : "there", model->config_path, wanted ? "has" : "does not have");
+    for (int i = VKA_WEIGHT_Q_BIAS; i <= VKA_WEIGHT_O_BIAS && status == VKA_OK; i++) {
+        bool wanted = biases & (1u << (i - VKA_WEIGHT_Q_BIAS));
+
+        if (wanted != (found->tensors[i].slot != NULL))
+            status = vka_fail(error, VKA_ERR_FORMAT, "tensor '%s' is %s, but the model of %s %s it", found->texts[i],
+                              wanted ? "missing" : "there", model->config_path, wanted ? "has" : "does not have");
     }
-    return VKA_OK;
-}
-
-static vka_status view_tensors(const block *found, vka_layer_weights *weights, vka_error *error)
-{
-    vka_status status = VKA_OK;
-
-    *weights = (vka_layer_weights){.struct_size = sizeof(*weights)};
-    for (int i = 0; i < VKA_WEIGHT_COUNT && status == VKA_OK; i++)
-        if (found->slots[i])
-            status = vka_tensor_as_matrix(vka_weight_at(weights, i), found->slots[i]->tensor,
-                                          found->slots[i]->shard->path, error);
     return status;
 }
 
-static vka_status load(vka_model_layer *out, const vka_model *model, vka_block block_kind, uint32_t layer,
-                       vka_error *error)
+/* Without a key that says so, a gate is recognised by the rows of Q's projection. */
+static void settle_gate(const vka_model *model, const vka_found_tensors *found, vka_layer_desc *desc)
 {
-    const char *names[VKA_WEIGHT_COUNT];
-    block found = {0};
-    vka_status status = vka_config_layer(&model->config, block_kind, layer, &out->desc, model->config_path, error);
+    const vka_slot *q = found->tensors[VKA_WEIGHT_Q].slot;
 
-    if (status == VKA_OK)
-        status = find_prefix(model, layer, &found, error);
-    if (status == VKA_OK)
-        status = find_tensors(model, &found, error);
-    if (status == VKA_OK)
-        status = check_biases(model, &found, error);
-    if (status == VKA_OK)
-        status = view_tensors(&found, &out->weights, error);
-    if (status != VKA_OK)
-        return status;
-    for (int i = 0; i < VKA_WEIGHT_COUNT; i++)
-        names[i] = found.names[i];
-    return vka_weights_check_named(&out->weights, &out->desc, names, error);
+    if (desc->gate == VKA_GATE_NONE || vka_json_get(model->config.keys, "attn_output_gate") || !q)
+        return;
+    if (q->tensor->dims == 2 && q->tensor->shape[0] == (uint64_t)desc->heads * desc->head_dim)
+        desc->gate = VKA_GATE_NONE;
 }
 
-vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, vka_block block_kind, uint32_t layer,
+static vka_status load(vka_model_layer *out, const vka_model *model, vka_block block, uint32_t layer, vka_error *error)
+{
+    const char *names[VKA_WEIGHT_COUNT];
+    vka_found_tensors found = {0};
+    vka_status status = vka_config_layer(&model->config, block, layer, &out->desc, model->config_path, error);
+
+    if (status != VKA_OK)
+        return status;
+    if (model->config.family->not_run)
+        return vka_fail(error, VKA_ERR_UNSUPPORTED, "%s: layers of %s are laid out, not run: %s", model->config_path,
+                        model->config.architecture, model->config.family->not_run);
+    found.names = model->config.family->blocks[block].tensors;
+    status = find_prefix(model, layer, &found, error);
+    if (status == VKA_OK)
+        status = find_tensors(model, &found, error);
+    if (status != VKA_OK)
+        return status;
+    settle_gate(model, &found, &out->desc);
+    name_weights(&found, &out->desc);
+    status = check_biases(model, &found, block, error);
+    if (status == VKA_OK)
+        status = vka_order_tensors(&found, out, error);
+    for (int i = 0; i < VKA_WEIGHT_COUNT; i++)
+        names[i] = found.texts[i];
+    return status == VKA_OK ? vka_weights_check_named(&out->weights, &out->desc, names, error) : status;
+}
+
+vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, vka_block block, uint32_t layer,
                                 vka_error *error)
 {
     vka_model_layer *made;
@@ -153,7 +194,7 @@ vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, v
     made = vka_alloc(NULL, 1, sizeof(*made));
     if (!made)
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for a layer of a checkpoint");
-    status = load(made, model, block_kind, layer, error);
+    status = load(made, model, block, layer, error);
     if (status == VKA_OK)
         *out = made;
     else

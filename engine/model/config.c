@@ -1,111 +1,195 @@
-/* A whole configuration: family, geometry, biases; RoPE, windows and unknown keys have files of their own. Every number
- * is hostile until its range is checked; what is absent takes the default that transformers gives it, or is refused
- * where that default is a number of one particular model. */
+/* A whole configuration. Every number is hostile until its range is checked; what is absent takes the default that
+ * transformers gives it, or is refused where that default is a number of one particular model. */
 #include "model/config.h"
 
-#include "base/alloc.h"
+#include <math.h>
+#include <stdio.h>
+
 #include "base/error.h"
 #include "model/json.h"
 
-vka_status vka_config_require(const vka_config_source *source, const char *key)
+static vka_config_source source_of(const vka_config *config, vka_block block, uint32_t layer, const char *label,
+                                   vka_error *error)
 {
-    if (json_object_get(source->root, key))
-        return VKA_OK;
-    return vka_fail(source->error, VKA_ERR_FORMAT, "%s: %s is missing", source->label, key);
+    return (vka_config_source){.family = config->family,
+                               .keys = config->keys,
+                               .label = label,
+                               .error = error,
+                               .block = block,
+                               .layers = vka_config_layers(config, block),
+                               .layer = layer};
 }
 
-static vka_status read_required(const vka_config_source *source, const char *key, uint32_t most, uint32_t *out)
+uint32_t vka_config_layers(const vka_config *config, vka_block block)
 {
-    if (!vka_json_get(source->root, key))
-        return vka_fail(source->error, VKA_ERR_FORMAT, "%s: %s is missing", source->label, key);
-    return vka_json_count(source->root, key, 1, most, out, source->label, source->error);
+    const vka_family_block *row = &config->family->blocks[block];
+    uint32_t layers = config->layers;
+
+    if (!row->tensors && !row->refused && !config->family->not_run)
+        return 0;
+    if (row->layers)
+        vka_json_count(config->keys, row->layers, 1, VKA_MAX_LAYERS, &layers, "", NULL);
+    return layers;
 }
 
-static vka_status read_heads(const vka_config_source *source, vka_config *config)
+/* ---- one layer ---- */
+
+static vka_status read_scores(const vka_config_source *source, vka_layer_desc *desc)
 {
-    vka_layer_desc *desc = &config->desc;
-    vka_status status = read_required(source, "num_attention_heads", VKA_MAX_HEADS, &desc->heads);
+    const vka_family *family = source->family;
+    double scalar = family->query_scalar;
+    vka_status status = VKA_OK;
 
-    if (status == VKA_OK && config->family->needs_kv_heads)
-        status = vka_config_require(source, "num_key_value_heads");
-    if (status == VKA_OK && config->family->needs_head_dim)
-        status = vka_config_require(source, "head_dim");
-    if (status != VKA_OK)
-        return status;
-    desc->kv_heads = desc->heads;
-    status = vka_json_count(source->root, "num_key_value_heads", 1, VKA_MAX_HEADS, &desc->kv_heads, source->label,
-                            source->error);
-    if (status == VKA_OK)
-        status = vka_json_count(source->root, "head_dim", 1, VKA_MAX_HEAD_DIM, &desc->head_dim, source->label,
-                                source->error);
-    if (status != VKA_OK || desc->head_dim > 0)
-        return status;
-    if (desc->hidden_size % desc->heads != 0)
-        return vka_fail(source->error, VKA_ERR_FORMAT,
-                        "%s: head_dim is not given and hidden_size / num_attention_heads = %u / %u is not whole",
-                        source->label, desc->hidden_size, desc->heads);
-    desc->head_dim = desc->hidden_size / desc->heads;
-    return VKA_OK;
-}
-
-static vka_status read_biases(const vka_config_source *source, vka_config *config)
-{
-    vka_bias_rule rule = config->family->bias;
-    bool wanted = rule == VKA_BIAS_QKV;
-    vka_status status = vka_json_flag(source->root, "attention_bias", &wanted, source->label, source->error);
-
-    if (status != VKA_OK)
-        return status;
-    if (rule != VKA_BIAS_OPTION && wanted != (rule == VKA_BIAS_QKV))
-        return vka_fail(source->error, VKA_ERR_UNSUPPORTED, "%s: attention_bias is %s, but %s always has %s",
-                        source->label, wanted ? "true" : "false", config->family->name,
-                        wanted ? "no bias" : "a bias on q, k and v");
-    config->qkv_bias = wanted;
-    config->o_bias = wanted && rule == VKA_BIAS_OPTION;
-    return VKA_OK;
-}
-
-static vka_status read_all(const vka_config_source *source, vka_config *config)
-{
-    vka_layer_desc *desc = &config->desc;
-    vka_status status = vka_config_family(source, config);
-
-    if (status == VKA_OK)
-        status = vka_config_keys(source);
-    if (status != VKA_OK)
-        return status;
-    *desc = (vka_layer_desc){.struct_size = sizeof(*desc), .norm_eps = 1e-6, .qk_norm = config->family->qk_norm};
-    status = read_required(source, "num_hidden_layers", VKA_MAX_LAYERS, &config->layers);
-    if (status == VKA_OK)
-        status = read_required(source, "hidden_size", INT32_MAX, &desc->hidden_size);
-    if (status == VKA_OK)
-        status = read_heads(source, config);
-    if (status == VKA_OK)
-        status = read_biases(source, config);
-    if (status == VKA_OK)
-        status = vka_json_positive(source->root, "rms_norm_eps", &desc->norm_eps, source->label, source->error);
-    if (status == VKA_OK)
-        status = vka_config_rope(source, config);
-    if (status == VKA_OK)
-        status = vka_config_window(source, config);
+    desc->scale = family->scale;
+    if (scalar < 0 && !vka_json_get(source->keys, "query_pre_attn_scalar"))
+        return vka_fail(source->error, VKA_ERR_FORMAT, "%s: query_pre_attn_scalar is missing", source->label);
+    if (family->query_scalar != 0) {
+        status = vka_json_positive(source->keys, "query_pre_attn_scalar", &scalar, source->label, source->error);
+        desc->scale = 1.0 / sqrt(scalar);
+    }
+    if (status == VKA_OK && family->softcap)
+        status = vka_config_require(source, "attn_logit_softcapping");
+    if (status == VKA_OK && family->softcap)
+        status =
+            vka_json_positive(source->keys, "attn_logit_softcapping", &desc->softcap, source->label, source->error);
     return status;
+}
+
+static vka_status read_options(const vka_config_source *source, vka_layer_desc *desc)
+{
+    const vka_family *family = source->family;
+    bool gate = family->gate;
+    vka_status status = VKA_OK;
+
+    desc->attend = family->blocks[source->block].attend;
+    desc->kv_policy = family->kv_policy;
+    desc->qk_norm = family->qk_norm;
+    desc->norm_unit_offset = family->unit_offset;
+    desc->norm_eps = family->norm_eps > 0 ? family->norm_eps : 1e-6;
+    desc->sinks = family->sinks;
+    if (!family->fixed_eps)
+        status = vka_json_positive(source->keys, "rms_norm_eps", &desc->norm_eps, source->label, source->error);
+    if (status == VKA_OK && family->gate)
+        status = vka_json_flag(source->keys, "attn_output_gate", &gate, source->label, source->error);
+    desc->gate = gate ? VKA_GATE_SIGMOID : VKA_GATE_NONE;
+    return status == VKA_OK ? read_scores(source, desc) : status;
+}
+
+static vka_status read_layer(const vka_config_source *source, vka_layer_desc *desc)
+{
+    vka_status status = vka_config_geometry(source, desc);
+    unsigned biases;
+
+    if (status != VKA_OK || source->family->not_run)
+        return status;
+    status = read_options(source, desc);
+    if (status == VKA_OK)
+        status = vka_config_biases(source, &biases);
+    if (status == VKA_OK)
+        status = vka_config_rope(source, desc);
+    if (status == VKA_OK)
+        status = vka_config_window(source, desc);
+    if (status == VKA_OK && source->family->finish)
+        status = source->family->finish(source, desc);
+    return status;
+}
+
+static vka_status check_block(const vka_config_source *source)
+{
+    static const char *const names[VKA_BLOCKS] = {
+        [VKA_BLOCK_SELF] = "self", [VKA_BLOCK_CROSS] = "cross", [VKA_BLOCK_ENCODER] = "encoder"};
+    const vka_family_block *row;
+
+    if ((int)source->block < 0 || (int)source->block >= VKA_BLOCKS)
+        return vka_fail(source->error, VKA_ERR_ARGUMENT, "block is %d, expected 0 .. %d (self, cross, encoder)",
+                        (int)source->block, VKA_BLOCKS - 1);
+    row = &source->family->blocks[source->block];
+    if (row->refused)
+        return vka_fail(source->error, VKA_ERR_UNSUPPORTED, "%s: %s", source->label, row->refused);
+    if (!row->tensors && !source->family->not_run)
+        return vka_fail(source->error, VKA_ERR_ARGUMENT, "%s: layers of %s have no block '%s'", source->label,
+                        source->family->name, names[source->block]);
+    if (source->layer >= source->layers)
+        return vka_fail(source->error, VKA_ERR_ARGUMENT, "%s: layer %u is asked for, but the model has layers 0 .. %u",
+                        source->label, source->layer, source->layers - 1);
+    return VKA_OK;
+}
+
+vka_status vka_config_layer(const vka_config *config, vka_block block, uint32_t layer, vka_layer_desc *desc,
+                            const char *label, vka_error *error)
+{
+    bool known = (int)block >= 0 && (int)block < VKA_BLOCKS;
+    vka_config_source source = source_of(config, known ? block : VKA_BLOCK_SELF, layer, label, error);
+    vka_layer_desc found = {.struct_size = sizeof(found)};
+    vka_error inner = {0};
+    vka_status status;
+
+    source.block = block;
+    status = check_block(&source);
+    if (status == VKA_OK)
+        status = vka_config_layer_kind(&source, &source.kind);
+    if (status == VKA_OK)
+        status = read_layer(&source, &found);
+    if (status == VKA_OK && vka_layer_desc_resolve(&found, &inner) != VKA_OK)
+        status = vka_fail(error, VKA_ERR_FORMAT, "%s: %s", label, inner.message);
+    if (status == VKA_OK)
+        *desc = found;
+    return status;
+}
+
+vka_status vka_config_layer_biases(const vka_config *config, vka_block block, unsigned *biases, const char *label,
+                                   vka_error *error)
+{
+    vka_config_source source = source_of(config, block, 0, label, error);
+
+    return vka_config_biases(&source, biases);
+}
+
+/* ---- the whole ---- */
+
+/* The first layer with attention must be describable, so that a hopeless file is refused when it is opened. */
+static vka_status check_first(const vka_config *config, const char *label, vka_error *error)
+{
+    vka_block block = config->family->blocks[VKA_BLOCK_SELF].refused ? VKA_BLOCK_CROSS : VKA_BLOCK_SELF;
+    vka_config_source source = source_of(config, block, 0, label, error);
+    vka_layer_desc desc;
+    vka_status status = vka_config_first_attention(&source, &source.layer);
+
+    return status == VKA_OK ? vka_config_layer(config, block, source.layer, &desc, label, error) : status;
+}
+
+static vka_status read_all(vka_config *config, const char *label, vka_error *error)
+{
+    vka_config_source source;
+    uint32_t layers;
+    vka_status status = vka_config_find_family(config, label, error);
+
+    if (status != VKA_OK)
+        return status;
+    source = (vka_config_source){.family = config->family, .keys = config->keys, .label = label, .error = error};
+    if (!config->family->not_run)
+        status = vka_config_check_keys(&source, config->keys);
+    if (status == VKA_OK && !config->family->not_run && config->root != config->keys)
+        status = vka_config_check_keys(&source, config->root);
+    for (int i = 0; i < VKA_BLOCKS && status == VKA_OK; i++)
+        if (config->family->blocks[i].layers)
+            status = vka_json_count(config->keys, config->family->blocks[i].layers, 1, VKA_MAX_LAYERS, &layers, label,
+                                    error);
+    if (status == VKA_OK)
+        status = vka_config_count(&source, config->keys, config->family->keys->layers, VKA_MAX_LAYERS, &config->layers);
+    return status == VKA_OK ? check_first(config, label, error) : status;
 }
 
 /* Takes `root` over. */
 static vka_status from_json(vka_config *out, json_t *root, const char *label, vka_error *error)
 {
-    vka_config_source source = {.root = root, .label = label, .error = error};
-    vka_config config = {0};
-    vka_error inner = {0};
-    vka_status status = read_all(&source, &config);
+    vka_config config = {.root = root};
+    vka_status status = read_all(&config, label, error);
 
-    json_decref(root);
-    if (status == VKA_OK && vka_layer_desc_resolve(&config.desc, &inner) != VKA_OK)
-        status = vka_fail(error, VKA_ERR_FORMAT, "%s: %s", label, inner.message);
-    if (status != VKA_OK)
-        vka_config_free(&config);
-    else
+    if (status == VKA_OK)
         *out = config;
+    else
+        vka_config_free(&config);
     return status;
 }
 
@@ -129,20 +213,6 @@ void vka_config_free(vka_config *config)
 {
     if (!config)
         return;
-    vka_free(NULL, config->sliding);
+    json_decref(config->root);
     *config = (vka_config){0};
-}
-
-vka_status vka_config_layer(const vka_config *config, vka_block block, uint32_t layer, vka_layer_desc *desc,
-                            const char *label, vka_error *error)
-{
-    if (block != VKA_BLOCK_SELF)
-        return vka_fail(error, VKA_ERR_ARGUMENT, "%s: %s layers have one attention block, that of self attention",
-                        label, config->family->name);
-    if (layer >= config->layers)
-        return vka_fail(error, VKA_ERR_ARGUMENT, "%s: layer %u is asked for, but the model has layers 0 .. %u", label,
-                        layer, config->layers - 1);
-    *desc = config->desc;
-    desc->window = config->sliding[layer] ? config->window : 0;
-    return VKA_OK;
 }

@@ -1,5 +1,5 @@
-/* config.json of a checkpoint -> what the attention blocks of a model are. Four families are recognised: Llama,
- * Mistral, Qwen2 and Qwen3, each as Hugging Face transformers computes it. */
+/* config.json of a checkpoint -> what the attention blocks of a model are, as Hugging Face transformers computes them.
+ * A configuration is kept as parsed text; each description is worked out from it when it is asked for. */
 #ifndef VKA_MODEL_CONFIG_H
 #define VKA_MODEL_CONFIG_H
 
@@ -7,71 +7,76 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "model/family.h"
 #include "vkattn/model.h"
-
-/* Which projections have a bias. */
-typedef enum vka_bias_rule {
-    VKA_BIAS_NEVER,
-    VKA_BIAS_QKV,    /* always on q, k and v, never on o; no key says so */
-    VKA_BIAS_OPTION, /* attention_bias: on q, k, v and o */
-} vka_bias_rule;
-
-/* Which layers have a sliding window. */
-typedef enum vka_window_rule {
-    VKA_WINDOW_NEVER,
-    VKA_WINDOW_ALL,    /* sliding_window, null for none */
-    VKA_WINDOW_LAYERS, /* use_sliding_window, then layer_types, or layers from max_window_layers on */
-} vka_window_rule;
-
-typedef struct vka_family {
-    const char *model_type; /* "llama" */
-    const char *name;       /* what its architectures begin with: "Llama" */
-    vka_bias_rule bias;
-    vka_window_rule window;
-    vka_qk_norm qk_norm;
-    bool needs_kv_heads; /* see vka_config_require() */
-    bool needs_head_dim;
-} vka_family;
 
 typedef struct vka_config {
     const vka_family *family;
     char architecture[64]; /* "LlamaForCausalLM" */
+    json_t *root;
+    json_t *keys; /* where the keys of attention stand: root, or its text_config */
     uint32_t layers;
-    vka_layer_desc desc; /* resolved; of a layer without a window */
-    uint32_t window;     /* of the layers that have one; 0: no layer has */
-    bool *sliding;       /* [layers] */
-    bool qkv_bias, o_bias;
 } vka_config;
 
 #define VKA_MAX_LAYERS 65536u
 
-/* Parses the text of a config.json. vka_config_free() takes a zeroed or half-built object. */
+/* Parses the text of a config.json and describes its first layer with attention. vka_config_free() takes a zeroed or
+ * half-built object. */
 vka_status vka_config_parse(vka_config *out, const void *data, size_t size, const char *label, vka_error *error);
 vka_status vka_config_read(vka_config *out, const char *path, vka_error *error);
 void vka_config_free(vka_config *config);
+
+/* How many layers have such a block; 0 when `block` is none of the family's. */
+uint32_t vka_config_layers(const vka_config *config, vka_block block);
 
 /* The resolved description of one layer. `label` is the file. */
 vka_status vka_config_layer(const vka_config *config, vka_block block, uint32_t layer, vka_layer_desc *desc,
                             const char *label, vka_error *error);
 
-/* ---- the parts of parsing, each in a file of its own; `root` is the whole object ---- */
+/* The projections of a block that have biases: VKA_BIAS_Q | ... */
+vka_status vka_config_layer_biases(const vka_config *config, vka_block block, unsigned *biases, const char *label,
+                                   vka_error *error);
+
+/* ---- the parts, each in a file of its own ---- */
+
+typedef enum vka_layer_kind { VKA_LAYER_FULL, VKA_LAYER_SLIDING, VKA_LAYER_LINEAR } vka_layer_kind;
 
 typedef struct vka_config_source {
-    json_t *root;
+    const vka_family *family;
+    const json_t *keys;
     const char *label;
     vka_error *error;
+    vka_block block;
+    uint32_t layers, layer;
+    vka_layer_kind kind;
 } vka_config_source;
 
 /* Refuses the absence of a key (null is not absence); for keys whose absence stands for a number of one model. */
 vka_status vka_config_require(const vka_config_source *source, const char *key);
 
-/* Sets family and architecture; an unknown one is VKA_ERR_UNSUPPORTED (config_family.c). */
-vka_status vka_config_family(const vka_config_source *source, vka_config *config);
-/* Refuses keys about attention that are not understood and hold more than null, false or nothing (config_keys.c). */
-vka_status vka_config_keys(const vka_config_source *source);
-/* Sets rope_theta and rotary_dim; desc.head_dim is set already (config_rope.c). */
-vka_status vka_config_rope(const vka_config_source *source, vka_config *config);
-/* Sets window and sliding; layers is set already (config_window.c). */
-vka_status vka_config_window(const vka_config_source *source, vka_config *config);
+/* A required number, in a configuration or in an object of one. */
+vka_status vka_config_count(const vka_config_source *source, const json_t *object, const char *key, uint32_t most,
+                            uint32_t *out);
+
+/* Sets family, architecture and keys; an unknown one is VKA_ERR_UNSUPPORTED (config_family.c). */
+vka_status vka_config_find_family(vka_config *config, const char *label, vka_error *error);
+/* Refuses keys about attention that are not understood and hold more than null, false or nothing, and keys whose value
+ * the family cannot have (config_keys.c). */
+vka_status vka_config_check_keys(const vka_config_source *source, const json_t *object);
+/* Hidden size, heads and head sizes (config_geometry.c). */
+vka_status vka_config_geometry(const vka_config_source *source, vka_layer_desc *desc);
+/* The projections that have biases: VKA_BIAS_Q | ... (config_geometry.c). */
+vka_status vka_config_biases(const vka_config_source *source, unsigned *biases);
+/* RoPE; head sizes are set already (config_rope.c). */
+vka_status vka_config_rope(const vka_config_source *source, vka_layer_desc *desc);
+/* What a RoPE type makes of its object; rotary_dim is set already (config_rope_types.c). */
+vka_status vka_config_rope_type(const vka_config_source *source, const char *where, const json_t *rope,
+                                vka_layer_desc *desc);
+/* Checks the keys about kinds of layers, and sets the kind of source->layer (config_layers.c). */
+vka_status vka_config_layer_kind(const vka_config_source *source, vka_layer_kind *kind);
+/* Checks the same, and sets *layer to the first that has softmax attention, 0 when none has. */
+vka_status vka_config_first_attention(const vka_config_source *source, uint32_t *layer);
+/* Sets the window of a layer of source->kind (config_layers.c). */
+vka_status vka_config_window(const vka_config_source *source, vka_layer_desc *desc);
 
 #endif

@@ -1,122 +1,167 @@
 /* RoPE in a configuration. Two spellings: top-level rope_theta and partial_rotary_factor with an object rope_scaling,
- * or everything in an object rope_parameters (transformers 5). The object's kind is rope_type, or type in older files.
- * Only the kind "default" is computed; what is given twice must agree. */
-#include "model/config.h"
-
+ * or everything in an object rope_parameters (transformers 5), which may hold one object per kind of layer. What is
+ * given twice must agree. */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "model/config.h"
 #include "model/json.h"
 
-static vka_status check_type(const vka_config_source *source, const char *where, const json_t *rope, const char *key)
-{
-    const json_t *type = vka_json_get(rope, key);
-    char text[VKA_PRINTABLE_BYTES];
+typedef struct rope_object {
+    const char *where;  /* its name */
+    const json_t *json; /* NULL: there is none */
+} rope_object;
 
-    if (!type)
-        return VKA_OK;
-    if (!json_is_string(type))
-        return vka_fail(source->error, VKA_ERR_FORMAT, "%s: %s.%s is %s, expected text", source->label, where, key,
-                        vka_json_describe(type, text));
-    if (strcmp(json_string_value(type), "default") == 0)
-        return VKA_OK;
-    return vka_fail(source->error, VKA_ERR_UNSUPPORTED,
-                    "%s: rope type '%s' (%s.%s) is not supported by this release; only 'default' is", source->label,
-                    vka_json_describe(type, text), where, key);
+static const char *kind_name(const vka_config_source *source)
+{
+    return source->kind == VKA_LAYER_SLIDING ? "sliding_attention" : "full_attention";
 }
 
-static vka_status check_keys(const vka_config_source *source, const char *where, json_t *rope)
+/* The object of this kind of layer in rope_parameters, which holds objects only. */
+static vka_status choose_kind(const vka_config_source *source, rope_object *rope)
 {
-    static const char *const known[] = {"rope_type", "type", "rope_theta", "partial_rotary_factor"};
-    char name[VKA_PRINTABLE_BYTES];
+    char text[VKA_PRINTABLE_BYTES], name[VKA_PRINTABLE_BYTES];
     const char *key;
     json_t *value;
 
-    json_object_foreach(rope, key, value)
+    json_object_foreach((json_t *)(uintptr_t)rope->json, key, value)
     {
-        bool is_known = json_is_null(value);
+        bool is_kind = strcmp(key, "full_attention") == 0 || strcmp(key, "sliding_attention") == 0;
 
-        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-            is_known = is_known || strcmp(key, known[i]) == 0;
-        if (!is_known)
+        if (!is_kind || (!json_is_object(value) && !json_is_null(value)))
             return vka_fail(source->error, VKA_ERR_UNSUPPORTED,
-                            "%s: %s has the key '%s', which the rope type 'default' does not have", source->label,
-                            where, vka_printable(key, name));
+                            "%s: rope_parameters.%s is %s; %s has one object each for full_attention and "
+                            "sliding_attention there",
+                            source->label, vka_printable(key, name), vka_json_describe(value, text),
+                            source->family->name);
     }
+    rope->json = vka_json_get(rope->json, kind_name(source));
+    rope->where =
+        source->kind == VKA_LAYER_SLIDING ? "rope_parameters.sliding_attention" : "rope_parameters.full_attention";
     return VKA_OK;
 }
 
-/* The one object that describes RoPE; *rope stays NULL when there is none. */
-static vka_status find_object(const vka_config_source *source, const char **where, json_t **rope)
+static vka_status find_object(const vka_config_source *source, rope_object *rope)
 {
-    json_t *scaling = vka_json_get(source->root, "rope_scaling");
-    json_t *parameters = vka_json_get(source->root, "rope_parameters");
-    json_t *found = parameters ? parameters : scaling;
+    const json_t *scaling = vka_json_get(source->keys, "rope_scaling");
+    const json_t *parameters = vka_json_get(source->keys, "rope_parameters");
+    bool by_kind = source->family->rotary.flags & VKA_ROTARY_BY_KIND;
     char text[VKA_PRINTABLE_BYTES];
-    vka_status status;
 
     if (scaling && parameters)
         return vka_fail(source->error, VKA_ERR_FORMAT, "%s: both rope_scaling and rope_parameters are given",
                         source->label);
-    *where = parameters ? "rope_parameters" : "rope_scaling";
-    if (!found)
-        return VKA_OK;
-    if (!json_is_object(found))
-        return vka_fail(source->error, VKA_ERR_FORMAT, "%s: %s is %s, expected an object", source->label, *where,
-                        vka_json_describe(found, text));
-    status = check_type(source, *where, found, "rope_type");
-    if (status == VKA_OK)
-        status = check_type(source, *where, found, "type");
-    if (status == VKA_OK)
-        status = check_keys(source, *where, found);
-    if (status == VKA_OK)
-        *rope = found;
-    return status;
+    rope->where = parameters ? "rope_parameters" : "rope_scaling";
+    rope->json = parameters ? parameters : scaling;
+    if (rope->json && !json_is_object(rope->json))
+        return vka_fail(source->error, VKA_ERR_FORMAT, "%s: %s is %s, expected an object", source->label, rope->where,
+                        vka_json_describe(rope->json, text));
+    if (by_kind && parameters)
+        return choose_kind(source, rope);
+    if (by_kind && source->kind == VKA_LAYER_SLIDING)
+        rope->json = NULL; /* rope_scaling is for the layers without a window */
+    return VKA_OK;
 }
 
 /* A number that may stand at the top, in the object, or in both with one value. */
-static vka_status read_number(const vka_config_source *source, const char *where, const json_t *rope, const char *key,
-                              double *out)
+static vka_status read_number(const vka_config_source *source, const rope_object *rope, const char *top_key,
+                              const char *key, double *out)
 {
     double top = *out, inner;
-    vka_status status = vka_json_positive(source->root, key, &top, source->label, source->error);
+    vka_status status = vka_json_positive(source->keys, top_key, &top, source->label, source->error);
 
     if (status != VKA_OK)
         return status;
     inner = top;
-    status = vka_json_positive(rope, key, &inner, source->label, source->error);
+    status = vka_json_positive(rope->json, key, &inner, source->label, source->error);
     if (status != VKA_OK)
         return status;
-    if (vka_json_get(source->root, key) && (inner < top || inner > top))
+    if (vka_json_get(source->keys, top_key) && (inner < top || inner > top))
         return vka_fail(source->error, VKA_ERR_FORMAT, "%s: %s is given twice, as %g and in %s as %g", source->label,
-                        key, top, where, inner);
+                        top_key, top, rope->where, inner);
     *out = inner;
     return VKA_OK;
 }
 
-vka_status vka_config_rope(const vka_config_source *source, vka_config *config)
+static vka_status read_theta(const vka_config_source *source, const rope_object *rope, vka_layer_desc *desc)
 {
-    double theta = 10000.0, factor = 1.0; /* what all four families take when nothing is given */
-    const char *where = NULL;
-    json_t *rope = NULL;
-    vka_status status = find_object(source, &where, &rope);
+    const vka_rotary_rule *rule = &source->family->rotary;
+    bool local = (rule->flags & VKA_ROTARY_BY_KIND) && source->kind == VKA_LAYER_SLIDING;
+    const char *key = local ? "rope_local_base_freq" : rule->theta_key ? rule->theta_key : "rope_theta";
 
+    double nested = desc->rope_theta, plain; /* nested: a hook has read it */
+    vka_status status;
+
+    if (nested == 0)
+        desc->rope_theta = rule->theta > 0 && !local ? rule->theta : 10000.0;
+    status = read_number(source, rope, key, "rope_theta", &desc->rope_theta);
+    plain = desc->rope_theta;
+    if (status == VKA_OK && rule->theta_key)
+        status = vka_json_positive(source->keys, "rope_theta", &plain, source->label, source->error);
+    if (status == VKA_OK && ((nested > 0 && fabs(nested - desc->rope_theta) > 0) || fabs(plain - desc->rope_theta) > 0))
+        return vka_fail(source->error, VKA_ERR_FORMAT, "%s: rope_theta is given twice, as %g and as %g", source->label,
+                        nested > 0 ? nested : plain, desc->rope_theta);
+    return status;
+}
+
+/* How many elements of a head turn. */
+static vka_status read_rotary_dim(const vka_config_source *source, const rope_object *rope, vka_layer_desc *desc)
+{
+    const vka_rotary_rule *rule = &source->family->rotary;
+    uint32_t span = desc->head_dim - desc->rotary_offset;
+    double part = rule->part > 0 ? rule->part : 1.0;
+    vka_status status = VKA_OK;
+
+    if (rule->dim_key) {
+        desc->rotary_dim = span;
+        return vka_json_count(source->keys, rule->dim_key, 2, span, &desc->rotary_dim, source->label, source->error);
+    }
+    if (rule->part_key)
+        status = vka_json_positive(source->keys, rule->part_key, &part, source->label, source->error);
     if (status == VKA_OK)
-        status = read_number(source, where, rope, "rope_theta", &theta);
-    if (status == VKA_OK)
-        status = read_number(source, where, rope, "partial_rotary_factor", &factor);
+        status = read_number(source, rope, "partial_rotary_factor", "partial_rotary_factor", &part);
     if (status != VKA_OK)
         return status;
-    if (factor > 1.0)
+    if (part > 1.0)
         return vka_fail(source->error, VKA_ERR_FORMAT, "%s: partial_rotary_factor is %g, expected at most 1",
-                        source->label, factor);
-    config->desc.rope_theta = theta;
-    config->desc.rotary_dim = (uint32_t)(config->desc.head_dim * factor);
-    if (config->desc.rotary_dim == 0 || config->desc.rotary_dim % 2 != 0)
-        return vka_fail(
-            source->error, VKA_ERR_UNSUPPORTED,
-            "%s: partial_rotary_factor %g of head_dim %u makes %u rotating elements, expected an even number "
-            "above 0",
-            source->label, factor, config->desc.head_dim, config->desc.rotary_dim);
+                        source->label, part);
+    desc->rotary_dim = (uint32_t)(span * part);
+    if (desc->rotary_dim == 0 || desc->rotary_dim % 2 != 0)
+        return vka_fail(source->error, VKA_ERR_UNSUPPORTED,
+                        "%s: partial_rotary_factor %g of head_dim %u makes %u rotating elements, expected an even "
+                        "number above 0",
+                        source->label, part, span, desc->rotary_dim);
     return VKA_OK;
+}
+
+static vka_status refuse_rope(const vka_config_source *source)
+{
+    static const char *const keys[] = {"rope_scaling", "rope_parameters", "rope_theta"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (vka_json_get(source->keys, keys[i]))
+            return vka_fail(source->error, VKA_ERR_UNSUPPORTED, "%s: %s is given, but %s has no rotary embedding",
+                            source->label, keys[i], source->family->name);
+    return VKA_OK;
+}
+
+vka_status vka_config_rope(const vka_config_source *source, vka_layer_desc *desc)
+{
+    rope_object rope = {0};
+    vka_status status;
+
+    if (desc->rope_type == VKA_ROPE_NONE) /* a hook has said so */
+        return VKA_OK;
+    if (source->family->rotary.flags & VKA_ROTARY_NONE) {
+        desc->rope_type = VKA_ROPE_NONE;
+        return refuse_rope(source);
+    }
+    desc->rope_pairing = source->family->rotary.pairing;
+    status = find_object(source, &rope);
+    if (status == VKA_OK)
+        status = read_theta(source, &rope, desc);
+    if (status == VKA_OK)
+        status = read_rotary_dim(source, &rope, desc);
+    return status == VKA_OK ? vka_config_rope_type(source, rope.where, rope.json, desc) : status;
 }
