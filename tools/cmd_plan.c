@@ -135,6 +135,7 @@ static void print_valid(const plan *of)
 static void print_plan(const plan *of)
 {
     output_layer(&of->source);
+    output_options(&of->source);
     printf("grid tp=%u cp=%u dp=%u, ranks %u, devices %u, KV policy %s, weights %s, KV cache %s\n\n", of->grid.tp,
            of->grid.cp, of->grid.dp, of->rank_count, of->device_count,
            output_policy_name(of->kv_policy, &of->source.desc), vka_dtype_name(of->weight_dtype),

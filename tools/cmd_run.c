@@ -71,6 +71,8 @@ static vka_status prepare(run_state *state, const run_options *options, vka_erro
                                rank_count, error);
     vka_free(NULL, ranks);
     if (!status)
+        status = layout_args_runs(&state->layer.source, error);
+    if (!status)
         status = check_runs(grid, error);
     if (!status)
         status = run_rows_make(&state->rows, options, state->layer.source.desc.hidden_size, error);

@@ -51,10 +51,12 @@ static vka_status check_options(const tune_options *options, vka_error *error)
 static vka_status find_layer(tune_state *state, vka_error *error)
 {
     layout_args layout = state->options->layout;
+    vka_status status;
 
     if (!layout.model && layout.heads == 0 && layout.hidden == 0)
         layout.model = LAYOUT_DEFAULT_MODEL;
-    return layout_args_source(&layout, &state->source, error);
+    status = layout_args_source(&layout, &state->source, error);
+    return status == VKA_OK ? layout_args_runs(&state->source, error) : status;
 }
 
 static vka_status open_context(tune_state *state, vka_error *error)

@@ -115,6 +115,14 @@ vka_status layout_args_source(const layout_args *args, layout_source *source, vk
     return status;
 }
 
+vka_status layout_args_runs(const layout_source *source, vka_error *error)
+{
+    if (!source->not_run)
+        return VKA_OK;
+    return vka_fail(error, VKA_ERR_UNSUPPORTED, "%s: laid out, not run: %s ('vkattn plan' shows the layout)",
+                    source->name, source->not_run);
+}
+
 vka_grid layout_args_grid(const layout_args *args)
 {
     return (vka_grid){args->tp ? args->tp : 1, args->cp ? args->cp : 1, args->dp ? args->dp : 1};

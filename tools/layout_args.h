@@ -36,6 +36,9 @@ typedef struct layout_source {
 /* Reads config.json at most: no weights, no devices. */
 vka_status layout_args_source(const layout_args *args, layout_source *source, vka_error *error);
 
+/* Refuses what is laid out only, for commands that run it. */
+vka_status layout_args_runs(const layout_source *source, vka_error *error);
+
 /* The grid that was asked for, ones filled in. */
 vka_grid layout_args_grid(const layout_args *args);
 

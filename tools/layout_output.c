@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "layer_options.h"
 #include "output.h"
 
 void output_layer(const layout_source *source)
@@ -16,17 +17,43 @@ void output_layer(const layout_source *source)
     printf(", hidden size %u\n", desc->hidden_size);
     if (source->note)
         printf("note: %s\n", source->note);
+    if (source->not_run)
+        printf("laid out, not run: %s\n", source->not_run);
+}
+
+enum { OPTIONS_BYTES = 512 };
+
+/* False for what is laid out only: what it computes was not read. */
+static bool describe_options(const layout_source *source, char line[OPTIONS_BYTES])
+{
+    vka_text text = {line, OPTIONS_BYTES, 0};
+
+    if (source->not_run)
+        return false;
+    layer_options_append(&text, &source->desc);
+    return true;
+}
+
+void output_options(const layout_source *source)
+{
+    char line[OPTIONS_BYTES];
+
+    if (describe_options(source, line))
+        printf("attention: %s\n", line);
 }
 
 json_t *output_json_layer(const layout_source *source)
 {
     const vka_layer_desc *desc = &source->desc;
+    char line[OPTIONS_BYTES];
     json_t *object = json_pack("{s:I, s:I, s:I, s:I, s:I}", "heads", (json_int_t)desc->heads, "kv_heads",
                                (json_int_t)desc->kv_heads, "head_dim", (json_int_t)desc->head_dim, "v_head_dim",
                                (json_int_t)desc->v_head_dim, "hidden_size", (json_int_t)desc->hidden_size);
 
     json_object_set_new(object, "model", source->name ? output_json_text(source->name) : json_null());
     json_object_set_new(object, "note", source->note ? output_json_text(source->note) : json_null());
+    json_object_set_new(object, "attention", describe_options(source, line) ? json_string(line) : json_null());
+    json_object_set_new(object, "not_run", source->not_run ? output_json_text(source->not_run) : json_null());
     return object;
 }
 

@@ -299,14 +299,15 @@ static vka_status read_sections(const rope_reader *reader)
     const vka_config_source *source = reader->source;
     const json_t *list = vka_json_get(reader->json, "mrope_section");
     uint32_t *section = reader->desc->mrope_section;
-    bool interleaved = true;
+    bool family_interleaves = !(source->family->rotary.flags & VKA_ROTARY_IN_ORDER), interleaved = family_interleaves;
     vka_status status = vka_json_flag(reader->json, "mrope_interleaved", &interleaved, source->label, source->error);
 
     if (status != VKA_OK)
         return status;
-    if (!interleaved)
-        return vka_fail(source->error, VKA_ERR_UNSUPPORTED, "%s: mrope_interleaved is false, but %s interleaves",
-                        source->label, source->family->name);
+    if (interleaved != family_interleaves)
+        return vka_fail(source->error, VKA_ERR_UNSUPPORTED, "%s: mrope_interleaved is %s, but %s %s", source->label,
+                        interleaved ? "true" : "false", source->family->name,
+                        interleaved ? "does not interleave" : "interleaves");
     memcpy(section, source->family->rotary.mrope, sizeof(reader->desc->mrope_section));
     if (list && (!json_is_array(list) || json_array_size(list) != 3))
         return vka_fail(source->error, VKA_ERR_FORMAT, "%s: %s.mrope_section is no array of 3 numbers", source->label,
@@ -323,7 +324,7 @@ static vka_status read_sections(const rope_reader *reader)
         return vka_fail(source->error, VKA_ERR_FORMAT,
                         "%s: mrope_section is %u, %u, %u, expected a sum of rotary elements / 2 = %u", source->label,
                         section[0], section[1], section[2], reader->desc->rotary_dim / 2);
-    reader->desc->mrope_interleaved = 1;
+    reader->desc->mrope_interleaved = interleaved;
     return VKA_OK;
 }
 
