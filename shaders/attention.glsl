@@ -4,6 +4,7 @@
 
 layout(constant_id = 0) const uint QK_PAD = 8u;
 layout(constant_id = 1) const uint V_PAD = 8u;
+layout(constant_id = 2) const uint V_STRIDE = 8u; /* elements from one vector of V to the next */
 
 layout(push_constant) uniform Push { attention_push push; };
 layout(std430, set = 0, binding = 0) readonly buffer Parameters { uint parameters[]; };
@@ -35,13 +36,12 @@ struct key_range {
 
 key_range visible_keys(attention_tile tile, uint row)
 {
-    uint seen = uint(max(tile.position + int(row) + 1, 0));
-    key_range range = key_range(tile.key_begin, tile.key_end);
-    if (push.causal != 0u)
-        range.end = min(range.end, seen);
-    if (push.window != 0u)
-        range.begin = max(range.begin, seen - min(seen, push.window));
-    return range;
+    int position = tile.position + int(row);
+    uint after = uint(max(position + 1, 0)); /* keys up to the row's own */
+    uint before_first = uint(max(-position, 0)); /* of the row, and key 0 */
+    uint begin = after - min(after, push.left);
+    uint end = uint(max(position, 0)) + push.right - min(push.right, before_first);
+    return key_range(max(tile.key_begin, begin), min(tile.key_end, end));
 }
 
 /* Octets of K (x) and V (y) at which the first vectors of a page begin. */
@@ -49,7 +49,7 @@ uvec2 page_address(attention_tile tile, uint kv_head, uint page)
 {
     uint base = parameters[tile.pages + page] * push.page_stride;
     uint vector = kv_head * push.page_size;
-    return uvec2(base + push.k_offset + vector * QK_PAD, base + push.v_offset + vector * V_PAD) / 8u;
+    return uvec2(base + push.k_offset + vector * QK_PAD, base + push.v_offset + vector * V_STRIDE) / 8u;
 }
 
 /* ... at which the vectors of a key begin. */
@@ -57,7 +57,7 @@ uvec2 key_address(attention_tile tile, uint kv_head, uint key)
 {
     uint page = key / push.page_size;
     uint slot = key - page * push.page_size;
-    return page_address(tile, kv_head, page) + slot * uvec2(QK_PAD / 8u, V_PAD / 8u);
+    return page_address(tile, kv_head, page) + slot * uvec2(QK_PAD / 8u, V_STRIDE / 8u);
 }
 
 bool is_partial(attention_tile tile)

@@ -203,7 +203,7 @@ void attend_page(attention_tile tile, attention_heads heads, pass now, uint lane
         [[unroll]] for (uint k = 0u; k < BLOCK; k++) {
             uint slot = clamp(key + k, all.begin, end - 1u) - start;
             k_at[k] = base.x + slot * QK_OCTETS;
-            v_at[k] = base.y + slot * V_OCTETS;
+            v_at[k] = base.y + slot * (V_STRIDE / 8u);
         }
         score_block(tile, heads, now, lane, k_at);
         weigh_block(lane, key, seen);

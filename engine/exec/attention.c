@@ -26,9 +26,9 @@ static vka_status check_sizes(const vka_attention_params *p, vka_error *error)
             "batch %u, q_len %u, kv_len %u, heads %u: rows and keys are limited to 2^31 - 1, heads to 65535", p->batch,
             p->q_len, p->kv_len, p->heads);
     }
-    if (p->causal > VKA_CAUSAL_TOP_LEFT || (p->window > 0 && p->causal == VKA_CAUSAL_NONE)) {
-        return vka_fail(error, VKA_ERR_ARGUMENT, "causal is %d with window %u: a window needs a causal alignment",
-                        (int)p->causal, p->window);
+    if (p->causal > VKA_CAUSAL_TOP_LEFT || p->align > VKA_ALIGN_TOP_LEFT) {
+        return vka_fail(error, VKA_ERR_ARGUMENT, "causal is %d, align is %d: expected a vka_causal and a vka_align",
+                        (int)p->causal, (int)p->align);
     }
     if (!isfinite(p->scale)) {
         return vka_fail(error, VKA_ERR_ARGUMENT, "scale is %g, expected a finite number", p->scale);
@@ -134,8 +134,7 @@ static vka_status get_kernels(attention_call *call, const vka_variant *candidate
 {
     const pipeline_shape shape = {.kernels = PIPELINES_ATTENTION,
                                   .cache_dtype = call->params.cache_dtype,
-                                  .qk_pad = call->qk_pad,
-                                  .v_pad = call->v_pad,
+                                  .attention = {.qk_pad = call->qk_pad, .v_pad = call->v_pad},
                                   .candidate = candidate};
     vka_status status = pipelines_get(call->context, call->device, &shape, &call->set, error);
 
@@ -156,11 +155,16 @@ static vka_status list_heads(attention_call *call, vka_error *error)
     return VKA_OK;
 }
 
+static bool is_top_left(const vka_attention_params *p)
+{
+    return p->causal == VKA_CAUSAL_NONE ? p->align == VKA_ALIGN_TOP_LEFT : p->causal == VKA_CAUSAL_TOP_LEFT;
+}
+
 static vka_status list_sequences(attention_call *call, vka_error *error)
 {
     const vka_attention_params *p = &call->params;
     vka_status status = call_reserve_sequences(call->context, p->batch, error);
-    int64_t position = p->causal == VKA_CAUSAL_BOTTOM_RIGHT ? (int64_t)p->kv_len - p->q_len : 0;
+    int64_t position = is_top_left(p) ? 0 : (int64_t)p->kv_len - p->q_len;
 
     for (uint32_t b = 0; status == VKA_OK && b < p->batch; b++) {
         call->context->call.sequences[b] = (call_sequence){.rows = p->q_len,
@@ -189,16 +193,14 @@ static vka_status start_planner(attention_call *call, vka_error *error)
     planner->sequence_count = p->batch;
     planner->limits = (chunk_limits){.max_rows = rows < INT32_MAX ? (uint32_t)rows : INT32_MAX,
                                      .key_share = 2.0 * p->heads * (call->qk_pad + call->v_pad) / budget,
-                                     .causal = p->causal != VKA_CAUSAL_NONE,
-                                     .window = p->window};
+                                     .keys = attention_keys(p)};
     planned->device = call->device;
     planned->heads = call_count_heads(&call->set, p->kv_heads, call->kv_q_begin);
     planned->slot_bytes = exec_slot_bytes(p->heads, call->v_pad);
     planned->tiles = exec_tile_config(call->device, &call->set, planned->heads.decode_records, planned->slot_bytes);
     planned->tiles.page_size = planner->page_size;
     planned->tiles.pages_per_slab = planner->pages_per_slab;
-    planned->tiles.causal = planner->limits.causal;
-    planned->tiles.window = p->window;
+    planned->tiles.keys = planner->limits.keys;
     return VKA_OK;
 }
 

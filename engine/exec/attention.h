@@ -35,6 +35,12 @@ vka_status attention_call_run(attention_call *call, const vka_variant *candidate
 /* Accepts what attention_call_begin() left half-made. */
 void attention_call_end(attention_call *call);
 
+/* Which keys a row sees. */
+static inline key_limits attention_keys(const vka_attention_params *params)
+{
+    return key_limits_of(params->causal != VKA_CAUSAL_NONE, params->window, params->window_right);
+}
+
 /* attention_kv.c: makes the slabs and puts K and V into them, from host memory or by pack dispatches. */
 vka_status attention_load_kv(attention_call *call, vka_error *error);
 

@@ -107,8 +107,8 @@ static vka_status record_attention(attention_call *call, recorder *rec, attentio
                                   .page_stride = call->page_elements,
                                   .v_offset = call->v_offset,
                                   .scale = (float)p->scale,
-                                  .causal = p->causal != VKA_CAUSAL_NONE,
-                                  .window = p->window};
+                                  .left = call->planner.limits.keys.left,
+                                  .right = call->planner.limits.keys.right};
     step->v_pad = call->v_pad;
     step->q = scratch(call, EXEC_SCRATCH_Q);
     step->out = scratch(call, EXEC_SCRATCH_ATTENTION);

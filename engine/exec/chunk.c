@@ -4,8 +4,8 @@
 uint32_t chunk_visible_keys(const call_sequence *sequence, const chunk_limits *limits, uint32_t row)
 {
     int64_t position = sequence->position + row;
-    int64_t end = limits->causal ? position + 1 : (int64_t)sequence->keys;
-    int64_t begin = limits->window > 0 ? position + 1 - limits->window : 0;
+    int64_t end = position + limits->keys.right;
+    int64_t begin = position + 1 - limits->keys.left;
 
     end = end > (int64_t)sequence->keys ? (int64_t)sequence->keys : end;
     begin = begin < 0 ? 0 : begin;

@@ -21,8 +21,7 @@ typedef struct chunk_limits {
     uint32_t max_rows;
     double row_share; /* projections of one row */
     double key_share; /* attention of one row with one key */
-    bool causal;      /* rows see keys up to their own position, else all */
-    uint32_t window;
+    key_limits keys;
 } chunk_limits;
 
 typedef struct chunk_cursor {

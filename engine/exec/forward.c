@@ -100,8 +100,7 @@ static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache
         .weight_dtype = layer->weight_dtype,
         .cache_dtype = cache->dtype,
         .pack_dtype = VKA_F32,
-        .qk_pad = layer->qk_pad,
-        .v_pad = layer->v_pad,
+        .attention = {.qk_pad = layer->qk_pad, .v_pad = layer->v_pad},
         .epilogue =
             {[EPILOGUE_Q] = head_epilogue(layer, false), [EPILOGUE_K] = head_epilogue(layer, true), [EPILOGUE_V] = v},
         .reproducible = layer->reproducible};

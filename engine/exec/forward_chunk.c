@@ -234,8 +234,8 @@ static vka_status record_attention(forward_call *call, const forward_chunk *chun
                                   .page_stride = cache->page_elements,
                                   .v_offset = cache->v_offset,
                                   .scale = (float)layer->desc.scale,
-                                  .causal = 1,
-                                  .window = layer->desc.window};
+                                  .left = call->planner.limits.keys.left,
+                                  .right = call->planner.limits.keys.right};
     step->v_pad = layer->v_pad;
     step->q = scratch(device, chunk, EXEC_SCRATCH_Q);
     step->out = scratch(device, chunk, EXEC_SCRATCH_ATTENTION);

@@ -48,10 +48,15 @@ static double projection_flops(const forward_call *call, width w)
     return 2.0 * layer->hidden_pad * columns;
 }
 
+static key_limits forward_keys(const vka_layer *layer)
+{
+    return key_limits_of(layer->desc.attend == VKA_ATTEND_CAUSAL, layer->desc.window, layer->desc.window_right);
+}
+
 chunk_limits forward_chunk_limits(const forward_call *call)
 {
     const vka_layer *layer = call->layer;
-    chunk_limits limits = {.max_rows = MAX_CHUNK_ROWS, .causal = true, .window = layer->desc.window};
+    chunk_limits limits = {.max_rows = MAX_CHUNK_ROWS, .keys = forward_keys(layer)};
 
     for (uint32_t d = 0; d < call->context->device_count; d++) {
         const forward_device *device = &call->devices[d];
@@ -95,7 +100,6 @@ planned_device forward_plan_device(const forward_call *call, const forward_devic
     planned.tiles = exec_tile_config(device->device, &device->set, records, planned.slot_bytes);
     planned.tiles.page_size = call->cache->pool.page_size;
     planned.tiles.pages_per_slab = call->cache->pool.pages_per_slab;
-    planned.tiles.causal = true;
-    planned.tiles.window = layer->desc.window;
+    planned.tiles.keys = forward_keys(layer);
     return planned;
 }

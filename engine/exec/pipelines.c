@@ -116,8 +116,8 @@ static vka_status get_epilogues(pipeline_request *request, tuning_class heads, p
 static vka_status get_kernel(pipeline_request *request, vka_kernel kernel, pipeline_set *out, vka_error *error)
 {
     const pipeline_shape *shape = request->shape;
-    const vka_spec attention = vka_spec_attention(shape->qk_pad, shape->v_pad);
-    tuning_class heads = tuning_head_class(shape->qk_pad, shape->v_pad);
+    const vka_spec attention = vka_spec_attention(&shape->attention);
+    tuning_class heads = tuning_head_class(shape->attention.qk_pad, shape->attention.v_pad);
 
     switch (kernel) {
     case VKA_KERNEL_GEMM:

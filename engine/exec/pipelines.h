@@ -29,7 +29,7 @@ typedef struct pipeline_shape {
     vka_dtype weight_dtype; /* GEMM, GEMV */
     vka_dtype cache_dtype;  /* EPILOGUE, PREFILL, DECODE */
     vka_dtype pack_dtype;   /* PACK: the destination's */
-    uint32_t qk_pad, v_pad;
+    attention_kind attention;
     epilogue_kind epilogue[EPILOGUE_PARTS];
     bool reproducible;            /* nothing that was measured has a say: tuned choices are passed over */
     const vka_variant *candidate; /* what its kernel runs, whatever selection says, so that it can be measured; NULL */

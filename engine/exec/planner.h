@@ -32,8 +32,8 @@ typedef struct chunk_planner {
 /* Bytes of one split slot: unnormalised output, maximum and sum of every head. */
 uint64_t exec_slot_bytes(uint32_t q_heads, uint32_t v_pad);
 
-/* How attention is cut on a device, from its type, its limits and its variants; page geometry, causal and window are
- * the caller's to set. `decode_records`: head records per decode tile. */
+/* How attention is cut on a device, from its type, its limits and its variants; page geometry and key limits are the
+ * caller's to set. `decode_records`: head records per decode tile. */
 tile_config exec_tile_config(const exec_device *device, const pipeline_set *set, uint32_t decode_records,
                              uint64_t slot_bytes);
 

@@ -52,6 +52,16 @@ static vka_status add_combine_rows(tile_plan *plan, uint32_t row, uint32_t rows,
     return VKA_OK;
 }
 
+static uint32_t limit_of(uint32_t window)
+{
+    return window == 0 || window > ATTENTION_NO_LIMIT ? ATTENTION_NO_LIMIT : window;
+}
+
+key_limits key_limits_of(bool causal, uint32_t window, uint32_t window_right)
+{
+    return (key_limits){limit_of(window), causal ? 1 : limit_of(window_right)};
+}
+
 typedef struct key_range {
     uint32_t begin, end;
 } key_range;
@@ -60,8 +70,8 @@ typedef struct key_range {
 static key_range visible(const tile_config *config, const tile_source *source, uint32_t first, uint32_t rows)
 {
     int64_t top = (int64_t)source->position + first;
-    int64_t end = config->causal ? top + rows : (int64_t)source->keys;
-    int64_t begin = config->window > 0 ? top - config->window + 1 : 0;
+    int64_t end = top + rows - 1 + config->keys.right;
+    int64_t begin = top + 1 - config->keys.left;
 
     end = end < 0 ? 0 : end;
     end = end > (int64_t)source->keys ? (int64_t)source->keys : end;

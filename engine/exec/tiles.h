@@ -11,6 +11,14 @@
 #include "kernels/kernels.h"
 #include "vkattn/status.h"
 
+/* A row at position p sees key j iff p - j < left and j - p < right. */
+typedef struct key_limits {
+    uint32_t left, right; /* at most ATTENTION_NO_LIMIT: none */
+} key_limits;
+
+/* Windows of 0 are none; causal is a right window of one key. */
+key_limits key_limits_of(bool causal, uint32_t window, uint32_t window_right);
+
 /* Rows of one sequence in the chunk. */
 typedef struct tile_source {
     uint32_t row; /* of the chunk: the first */
@@ -24,8 +32,7 @@ typedef struct tile_source {
 typedef struct tile_config {
     uint32_t page_size;
     uint32_t pages_per_slab;
-    bool causal;
-    uint32_t window;            /* 0: none */
+    key_limits keys;
     uint32_t prefill_rows;      /* tile_rows of the prefill variant */
     uint32_t decode_workgroups; /* wanted in flight: rows with fewer head records are split over keys */
     uint32_t decode_records;    /* head records per decode tile */

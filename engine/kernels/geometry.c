@@ -67,9 +67,9 @@ void vka_groups_pack(const vka_variant *variant, const pack_push *push, uint32_t
     groups[2] = 1;
 }
 
-vka_spec vka_spec_attention(uint32_t qk_pad, uint32_t v_pad)
+vka_spec vka_spec_attention(const attention_kind *kind)
 {
-    return (vka_spec){2, {qk_pad, v_pad}};
+    return (vka_spec){3, {kind->qk_pad, kind->v_pad, kind->v_stride != 0 ? kind->v_stride : kind->v_pad}};
 }
 
 vka_spec vka_spec_epilogue(const epilogue_kind *kind)

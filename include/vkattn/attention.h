@@ -17,6 +17,12 @@ typedef enum vka_causal {
     VKA_CAUSAL_TOP_LEFT = 2,     /* query i sees keys j <= i */
 } vka_causal;
 
+/* Position of query i among the keys where nothing is causal: what windows are counted from. */
+typedef enum vka_align {
+    VKA_ALIGN_BOTTOM_RIGHT = 0, /* i + kv_len - q_len */
+    VKA_ALIGN_TOP_LEFT = 1,     /* i */
+} vka_align;
+
 /* Host memory or a device buffer: exactly one of `host` and `buffer` is set. Element order [batch, length, heads, dim];
  * dense. F32 everywhere on the device; host tensors may be F32, F16 or BF16. */
 typedef struct vka_attention_tensor {
@@ -36,7 +42,9 @@ typedef struct vka_attention_params {
     uint32_t q_len, kv_len;
     double scale; /* 0: 1 / sqrt(head_dim) */
     vka_causal causal;
-    uint32_t window;          /* needs causal; 0: none */
+    vka_align align;          /* without causal only */
+    uint32_t window;          /* W: a query at position p sees key j only if p - j < W; 0: none */
+    uint32_t window_right;    /* R: ... only if j - p < R; 0: none */
     vka_dtype cache_dtype;    /* K and V as the kernel reads them: F32 (default) or F16 */
     vka_attention_tensor q;   /* [batch, q_len, heads, head_dim] */
     vka_attention_tensor k;   /* [batch, kv_len, kv_heads, head_dim] */

@@ -16,8 +16,17 @@ static uint32_t count_visible(const call_sequence *sequence, const chunk_limits 
     uint32_t seen = 0;
 
     for (int64_t key = 0; key < sequence->keys; key++)
-        seen += (!limits->causal || key <= position) && (limits->window == 0 || key > position - limits->window);
+        seen += position - key < limits->keys.left && key - position < limits->keys.right;
     return seen;
+}
+
+/* Causal or not, with and without windows of less than `most`. */
+static key_limits random_limits(uint64_t *random, uint32_t most)
+{
+    bool causal = random_below(random, 2) != 0;
+    uint32_t window = random_below(random, 2) * random_below(random, most);
+
+    return key_limits_of(causal, window, random_below(random, 2) * random_below(random, most));
 }
 
 static double row_cost(const call_sequence *sequence, const chunk_limits *limits, uint32_t row)
@@ -108,8 +117,7 @@ static void random_batches(void **state)
         const chunk_limits limits = {.max_rows = UINT32_MAX,
                                      .row_share = random_below(&random, 1000) * 2e-4,
                                      .key_share = random_below(&random, 1000) * 1e-5 * random_below(&random, 5),
-                                     .causal = random_below(&random, 2) != 0,
-                                     .window = random_below(&random, 2) * random_below(&random, 30)};
+                                     .keys = random_limits(&random, 30)};
         check_batch(sequences, count, &limits, 1 + random_below(&random, 50));
     }
 }
@@ -118,7 +126,8 @@ static void random_batches(void **state)
 static void a_row_over_the_budget_goes_alone(void **state)
 {
     const call_sequence sequences[3] = {{1, 100, 101, NULL}, {2, 0, 2, NULL}, {1, 100, 101, NULL}};
-    const chunk_limits limits = {.max_rows = 100, .row_share = 0.1, .key_share = 0.01, .causal = true};
+    const chunk_limits limits = {
+        .max_rows = 100, .row_share = 0.1, .key_share = 0.01, .keys = key_limits_of(true, 0, 0)};
 
     (void)state;
     check_batch(sequences, 3, &limits, 100);
@@ -127,7 +136,7 @@ static void a_row_over_the_budget_goes_alone(void **state)
 static void the_end_is_stable(void **state)
 {
     const call_sequence sequence = {3, 0, 3, NULL};
-    const chunk_limits limits = {.max_rows = 100, .causal = true};
+    const chunk_limits limits = {.max_rows = 100, .keys = key_limits_of(true, 0, 0)};
     chunk_cursor cursor = {0};
     tile_source sources[1];
     uint32_t count;
@@ -146,7 +155,7 @@ static void visible_keys(void **state)
     (void)state;
     for (int i = 0; i < 20000; i++) {
         const call_sequence sequence = {8, (int64_t)random_below(&random, 40) - 20, random_below(&random, 40), NULL};
-        const chunk_limits limits = {.causal = random_below(&random, 2) != 0, .window = random_below(&random, 12)};
+        const chunk_limits limits = {.keys = random_limits(&random, 12)};
         uint32_t row = random_below(&random, 8);
 
         assert_int_equal(chunk_visible_keys(&sequence, &limits, row), count_visible(&sequence, &limits, row));

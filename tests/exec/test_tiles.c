@@ -21,7 +21,16 @@ typedef struct example {
 
 static bool sees(const tile_config *config, int64_t position, int64_t key)
 {
-    return (!config->causal || key <= position) && (config->window == 0 || key > position - config->window);
+    return position - key < config->keys.left && key - position < config->keys.right;
+}
+
+/* Causal in two of three, with and without windows. */
+static key_limits random_limits(uint64_t *random)
+{
+    bool causal = random_below(random, 3) != 0;
+    uint32_t window = random_below(random, 2) * random_below(random, 300);
+
+    return key_limits_of(causal, window, random_below(random, 2) * random_below(random, 300));
 }
 
 static void fill_pages(uint32_t *pages, uint64_t *random, bool in_order)
@@ -42,8 +51,7 @@ static void make_example(example *e, uint64_t *random)
     memset(e, 0, sizeof(*e));
     e->config = (tile_config){.page_size = 1 + random_below(random, 40),
                               .pages_per_slab = 1 + random_below(random, PAGES),
-                              .causal = random_below(random, 3) != 0,
-                              .window = random_below(random, 2) * random_below(random, 300),
+                              .keys = random_limits(random),
                               .prefill_rows = 1 + random_below(random, 32),
                               .decode_workgroups = 1 + random_below(random, 64),
                               .decode_records = 1 + random_below(random, 8),
@@ -216,7 +224,7 @@ static void build(tile_plan *plan, const tile_config *config, const tile_source 
 
 static const tile_config plain = {.page_size = 16,
                                   .pages_per_slab = PAGES,
-                                  .causal = true,
+                                  .keys = {ATTENTION_NO_LIMIT, 1},
                                   .prefill_rows = 32,
                                   .decode_workgroups = 16,
                                   .decode_records = 2,

@@ -115,9 +115,11 @@ static void make_push(problem *p)
                                .page_size = c->page_size,
                                .k_offset = (uint32_t)rig_edge(dtype),
                                .scale = (float)case_scale(c),
-                               .causal = c->causal,
-                               .window = c->window};
-    p->push.v_offset = p->push.k_offset + c->kv_heads * c->page_size * p->qk_pad + 8;
+                               .left = c->window > 0 ? c->window : ATTENTION_NO_LIMIT,
+                               .right = c->causal             ? 1
+                                        : c->window_right > 0 ? c->window_right
+                                                              : ATTENTION_NO_LIMIT};
+    p->push.v_offset = p->push.k_offset + (c->v_in_k ? 0 : c->kv_heads * c->page_size * p->qk_pad + 8);
     p->push.page_stride = c->kv_heads * c->page_size * (p->qk_pad + p->v_pad) + 16;
     p->push.lse_offset = (FIRST_ROW + p->rows + 1) * p->push.out_stride;
 }
@@ -142,7 +144,7 @@ static void make_inputs(problem *p, test_rig *rig, bool poisoned)
             for (uint32_t i = 0; i < p->qk_pad; i++)
                 rig_put(&p->slab, dtype, key_at(p, j, h, p->push.k_offset, p->qk_pad) + i,
                         i < c->qk_dim ? case_k(c, dtype, j, h, i) : 0);
-            for (uint32_t i = 0; i < p->v_pad; i++)
+            for (uint32_t i = 0; i < p->v_pad && !c->v_in_k; i++)
                 rig_put(&p->slab, dtype, key_at(p, j, h, p->push.v_offset, p->v_pad) + i,
                         i < c->v_dim ? case_v(c, dtype, j, h, i) : 0);
         }
@@ -205,6 +207,7 @@ float *run_attention(test_rig *rig, const vka_variant *variant, const attention_
     problem p = {.c = c, .variant = variant, .first = first, .rows = rows, .heads = c->kv_heads * c->group};
     p.qk_pad = vka_pad8(c->qk_dim);
     p.v_pad = vka_pad8(c->v_dim);
+    const attention_kind kind = {.qk_pad = p.qk_pad, .v_pad = p.v_pad, .v_stride = c->v_in_k ? p.qk_pad : 0};
     p.parameters = rig_buffer_new(rig, 2 * RIG_EDGE + c->keys + 4 * p.heads + 12 * (size_t)rows * c->splits);
     p.used = RIG_EDGE;
     make_push(&p);
@@ -217,7 +220,7 @@ float *run_attention(test_rig *rig, const vka_variant *variant, const attention_
     rig_job job = {.variant = variant,
                    .buffers = {&p.parameters, &p.q, &p.slab, target},
                    .push = &p.push,
-                   .spec = vka_spec_attention(p.qk_pad, p.v_pad)};
+                   .spec = vka_spec_attention(&kind)};
     vka_groups_attention(variant, p.tiles, p.head_records, job.groups);
     rig_run(rig, &job);
     rig_check_written(target, variant->name);
@@ -292,6 +295,7 @@ static verify_result judge(const reference *r, const float *got, verify_mutant m
                                           .position = c->position,
                                           .causal = c->causal,
                                           .window = c->window,
+                                          .window_right = c->window_right,
                                           .rescales = c->keys / 64 + 2 + c->splits,
                                           .got = got + h * c->v_dim,
                                           .got_stride = (size_t)heads * c->v_dim,

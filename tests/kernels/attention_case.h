@@ -9,11 +9,12 @@ typedef struct attention_case {
     uint32_t rows, keys;
     int32_t position; /* of the first row */
     bool causal;
-    uint32_t window;
-    uint32_t splits; /* 1: results straight away; more: partials, then the combine kernel */
-    float amplitude; /* of Q and K; 0: 1 */
-    bool equal_keys; /* all keys the same */
-    uint32_t bad_key; /* its values are NaN; 0: none */
+    uint32_t window, window_right; /* 0: none */
+    bool v_in_k;                   /* V is the first v_dim elements of K; v_dim is a multiple of 8 */
+    uint32_t splits;               /* 1: results straight away; more: partials, then the combine kernel */
+    float amplitude;               /* of Q and K; 0: 1 */
+    bool equal_keys;               /* all keys the same */
+    uint32_t bad_key;              /* its values are NaN; 0: none */
 } attention_case;
 
 /* Checks O and log-sum-exp, that guards stand, that poison outside of the valid data changes no bit, and that planted

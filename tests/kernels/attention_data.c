@@ -17,6 +17,8 @@ static bool is_planted(const attention_case *c, uint32_t key)
     bool planted = key == 0 || key + 1 == c->keys || key % 64 == 0 || key % 64 == 63;
     planted = planted || beside(key, first + 1) || beside(key, last + 1);
     planted = planted || (c->window > 0 && (beside(key, first - c->window + 1) || beside(key, last - c->window + 1)));
+    planted = planted ||
+              (c->window_right > 0 && (beside(key, first + c->window_right) || beside(key, last + c->window_right)));
     planted = planted || (c->page_size > 4 && (key % c->page_size == 0 || (key + 1) % c->page_size == 0));
     for (uint32_t s = 1; s < c->splits; s++)
         planted = planted || beside(key, (int64_t)c->keys * s / c->splits);
@@ -49,6 +51,8 @@ float case_k(const attention_case *c, vka_dtype dtype, uint32_t key, uint32_t kv
 
 float case_v(const attention_case *c, vka_dtype dtype, uint32_t key, uint32_t kv_head, uint32_t i)
 {
+    if (c->v_in_k)
+        return case_k(c, dtype, key, kv_head, i);
     float value = noise(100 + kv_head, key * 1000 + i) + 0.25f * (float)kv_head;
     if (c->bad_key > 0 && key == c->bad_key)
         return NAN;

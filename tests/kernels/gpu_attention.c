@@ -62,6 +62,36 @@ static const attention_case more[] = {
      .position = 164,
      .window = 70},
     {.kv_heads = 1, .group = 1, .page_size = 1, .rows = 3, .keys = 80, .causal = true, .position = 77, .window = 999},
+    /* windows to the right, to both sides, ending before the keys and beginning behind them */
+    {.kv_heads = 2, .group = 2, .page_size = 16, .rows = 37, .keys = 150, .position = 20, .window_right = 5},
+    {.kv_heads = 1,
+     .group = 2,
+     .page_size = 48,
+     .rows = 40,
+     .keys = 200,
+     .position = 90,
+     .window = 9,
+     .window_right = 70},
+    {.kv_heads = 1, .group = 1, .page_size = 16, .rows = 9, .keys = 70, .position = 64, .window = 4, .window_right = 3},
+    {.kv_heads = 1, .group = 3, .page_size = 16, .rows = 35, .keys = 20, .position = -9, .window_right = 2},
+    {.kv_heads = 1,
+     .group = 3,
+     .page_size = 16,
+     .rows = 3,
+     .keys = 90,
+     .position = 40,
+     .window_right = 30,
+     .splits = 4},
+    /* V a part of K */
+    {.kv_heads = 2,
+     .group = 3,
+     .page_size = 16,
+     .rows = 35,
+     .keys = 70,
+     .position = 35,
+     .causal = true,
+     .v_in_k = true},
+    {.kv_heads = 1, .group = 4, .page_size = 16, .rows = 2, .keys = 70, .position = 68, .causal = true, .v_in_k = true},
     /* large groups */
     {.kv_heads = 1, .group = 8, .page_size = 16, .rows = 2, .keys = 50, .causal = true, .position = 48},
     {.kv_heads = 2, .group = 12, .page_size = 16, .rows = 1, .keys = 18, .causal = true, .position = 17},
@@ -129,7 +159,7 @@ static void check_sizes(test_rig *rig, const vka_variant *variant, const attenti
         }
     }
     for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
-        attention_case c = sized(&more[i], 64, 64);
+        attention_case c = sized(&more[i], 64, more[i].v_in_k ? 32 : 64);
         check_attention(rig, variant, &c);
     }
 }

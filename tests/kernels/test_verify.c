@@ -208,6 +208,7 @@ static void attend(const verify_attention_params *p, float *out, float *lse)
             int64_t position = p->position + (int64_t)r;
             bool visible = !p->causal || (int64_t)j <= position;
             visible = visible && (p->window == 0 || (int64_t)j > position - (int64_t)p->window);
+            visible = visible && (p->window_right == 0 || (int64_t)j < position + (int64_t)p->window_right);
             score[j] = 0;
             for (size_t i = 0; i < p->qk_dim; i++)
                 score[j] += p->q[r * p->q_stride + i] * p->k[j * p->k_key_stride + p->kv_head * p->k_head_stride + i];
@@ -256,12 +257,14 @@ static void attention_is_checked(void **state)
     static const struct {
         int64_t position;
         bool causal;
-        uint32_t window;
-    } masks[] = {{33, true, 0}, {33, true, 5}, {0, true, 0}, {-3, true, 0}, {0, false, 0}, {100, true, 0}};
+        uint32_t window, window_right;
+    } masks[] = {{33, true, 0, 0},  {33, true, 5, 0},  {0, true, 0, 0},  {-3, true, 0, 0}, {0, false, 0, 0},
+                 {100, true, 0, 0}, {20, false, 0, 4}, {9, false, 6, 9}, {-3, false, 0, 2}};
     for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
         params.position = masks[i].position;
         params.causal = masks[i].causal;
         params.window = masks[i].window;
+        params.window_right = masks[i].window_right;
         attend(&params, out, lse);
         verify_result result = {0};
         verify_result lse_result = {0};

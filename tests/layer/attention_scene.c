@@ -57,7 +57,9 @@ vka_attention_params attention_params(const attention_scene *s, uint32_t device)
                                    .kv_len = c->kv_len,
                                    .scale = c->scale,
                                    .causal = c->causal,
+                                   .align = c->align,
                                    .window = c->window,
+                                   .window_right = c->window_right,
                                    .cache_dtype = c->cache};
     vka_attention_tensor *tensors[TENSORS] = {&params.q, &params.k, &params.v, &params.o, &params.lse};
 
@@ -78,7 +80,10 @@ static float *as_kept(const attention_scene *s, int tensor)
 
 static int64_t first_position(const attention_case *c)
 {
-    return c->causal == VKA_CAUSAL_BOTTOM_RIGHT ? (int64_t)c->kv_len - c->q_len : 0;
+    bool top_left =
+        c->causal == VKA_CAUSAL_TOP_LEFT || (c->causal == VKA_CAUSAL_NONE && c->align == VKA_ALIGN_TOP_LEFT);
+
+    return top_left ? 0 : (int64_t)c->kv_len - c->q_len;
 }
 
 void attention_judge(const attention_scene *s, verify_mutant mutant, verify_result *output, verify_result *lse)
@@ -107,6 +112,7 @@ void attention_judge(const attention_scene *s, verify_mutant mutant, verify_resu
                                                     .position = first_position(c),
                                                     .causal = c->causal != VKA_CAUSAL_NONE,
                                                     .window = c->window,
+                                                    .window_right = c->window_right,
                                                     .got = s->value[TENSOR_O] + query * c->v_head_dim,
                                                     .got_stride = (size_t)c->heads * c->v_head_dim,
                                                     .lse = s->value[TENSOR_LSE] + query,

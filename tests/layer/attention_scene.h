@@ -6,11 +6,15 @@
 
 typedef struct attention_case {
     const char *name;
-    uint32_t batch, heads, kv_heads, head_dim, v_head_dim, q_len, kv_len;
+    struct {
+        uint32_t batch, heads, kv_heads, head_dim, v_head_dim, q_len, kv_len;
+    };
     vka_causal causal;
     uint32_t window;
     double scale;
     vka_dtype host, cache; /* default F32 */
+    vka_align align;
+    uint32_t window_right;
 } attention_case;
 
 enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_O, TENSOR_LSE, TENSORS };

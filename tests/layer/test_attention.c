@@ -9,23 +9,34 @@
 #include "layer/attention_scene.h"
 
 static const attention_case cases[] = {
-    {"no mask", 2, 8, 2, 8, 8, 21, 33, VKA_CAUSAL_NONE, 0, 0, 0, 0},
-    {"bottom right", 2, 8, 2, 8, 8, 21, 33, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0},
-    {"top left", 2, 8, 2, 8, 8, 21, 33, VKA_CAUSAL_TOP_LEFT, 0, 0, 0, 0},
-    {"more queries than keys", 2, 6, 3, 5, 7, 40, 17, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0},
-    {"more queries than keys, top left", 1, 6, 3, 5, 7, 40, 17, VKA_CAUSAL_TOP_LEFT, 0, 0, 0, 0},
-    {"window", 1, 8, 1, 8, 8, 50, 90, VKA_CAUSAL_BOTTOM_RIGHT, 13, 0, 0, 0},
-    {"window that ends before the keys", 1, 2, 2, 8, 8, 60, 20, VKA_CAUSAL_TOP_LEFT, 5, 0, 0, 0},
-    {"no keys", 3, 4, 2, 8, 8, 5, 0, VKA_CAUSAL_NONE, 0, 0, 0, 0},
-    {"no keys, one query", 3, 4, 2, 8, 8, 1, 0, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0},
-    {"decoding", 7, 8, 2, 8, 8, 1, 45, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0},
-    {"decoding, split", 1, 8, 2, 8, 8, 1, 1500, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0},
-    {"three rows, split, window", 1, 4, 4, 8, 8, 3, 1500, VKA_CAUSAL_BOTTOM_RIGHT, 700, 0, 0, 0},
-    {"F16", 2, 8, 4, 8, 3, 9, 30, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0.7, VKA_F16, VKA_F16},
-    {"BF16", 2, 8, 4, 8, 3, 9, 30, VKA_CAUSAL_NONE, 0, 0.7, VKA_BF16, 0},
-    {"F32 in, F16 kept", 2, 3, 3, 8, 8, 2, 30, VKA_CAUSAL_NONE, 0, 1.5, 0, VKA_F16},
-    {"many entries", 70, 2, 1, 1, 1, 4, 5, VKA_CAUSAL_TOP_LEFT, 0, 0, 0, 0},
-    {"one of everything", 1, 1, 1, 1, 1, 1, 1, VKA_CAUSAL_NONE, 0, 0, 0, 0},
+    {"no mask", {2, 8, 2, 8, 8, 21, 33}, .causal = VKA_CAUSAL_NONE},
+    {"bottom right", {2, 8, 2, 8, 8, 21, 33}, .causal = VKA_CAUSAL_BOTTOM_RIGHT},
+    {"top left", {2, 8, 2, 8, 8, 21, 33}, .causal = VKA_CAUSAL_TOP_LEFT},
+    {"more queries than keys", {2, 6, 3, 5, 7, 40, 17}, .causal = VKA_CAUSAL_BOTTOM_RIGHT},
+    {"more queries than keys, top left", {1, 6, 3, 5, 7, 40, 17}, .causal = VKA_CAUSAL_TOP_LEFT},
+    {"window", {1, 8, 1, 8, 8, 50, 90}, .causal = VKA_CAUSAL_BOTTOM_RIGHT, .window = 13},
+    {"window that ends before the keys", {1, 2, 2, 8, 8, 60, 20}, .causal = VKA_CAUSAL_TOP_LEFT, .window = 5},
+    {"windows on both sides, bottom right", {2, 4, 2, 8, 8, 21, 60}, .window = 7, .window_right = 4},
+    {"windows on both sides, top left",
+     {1, 4, 2, 8, 8, 40, 60},
+     .window = 7,
+     .window_right = 4,
+     .align = VKA_ALIGN_TOP_LEFT},
+    {"window to the right, more queries than keys", {1, 2, 1, 8, 8, 30, 20}, .window_right = 3},
+    {"window to the right, decoding, split",
+     {1, 2, 1, 8, 8, 1, 1500},
+     .window_right = 300,
+     .align = VKA_ALIGN_TOP_LEFT},
+    {"no keys", {3, 4, 2, 8, 8, 5, 0}, .causal = VKA_CAUSAL_NONE},
+    {"no keys, one query", {3, 4, 2, 8, 8, 1, 0}, .causal = VKA_CAUSAL_BOTTOM_RIGHT},
+    {"decoding", {7, 8, 2, 8, 8, 1, 45}, .causal = VKA_CAUSAL_BOTTOM_RIGHT},
+    {"decoding, split", {1, 8, 2, 8, 8, 1, 1500}, .causal = VKA_CAUSAL_BOTTOM_RIGHT},
+    {"three rows, split, window", {1, 4, 4, 8, 8, 3, 1500}, .causal = VKA_CAUSAL_BOTTOM_RIGHT, .window = 700},
+    {"F16", {2, 8, 4, 8, 3, 9, 30}, .causal = VKA_CAUSAL_BOTTOM_RIGHT, .scale = 0.7, .host = VKA_F16, .cache = VKA_F16},
+    {"BF16", {2, 8, 4, 8, 3, 9, 30}, .scale = 0.7, .host = VKA_BF16},
+    {"F32 in, F16 kept", {2, 3, 3, 8, 8, 2, 30}, .scale = 1.5, .cache = VKA_F16},
+    {"many entries", {70, 2, 1, 1, 1, 4, 5}, .causal = VKA_CAUSAL_TOP_LEFT},
+    {"one of everything", {1, 1, 1, 1, 1, 1, 1}, .causal = VKA_CAUSAL_NONE},
 };
 
 static void every_case(void **state)
@@ -120,6 +131,7 @@ static void bad_parameters(void **state)
     REFUSE(batch, UINT32_MAX, VKA_ERR_ARGUMENT, "limited to 2^31 - 1");
     REFUSE(scale, (double)NAN, VKA_ERR_ARGUMENT, "expected a finite number");
     REFUSE(causal, (vka_causal)3, VKA_ERR_ARGUMENT, "causal is 3");
+    REFUSE(align, (vka_align)2, VKA_ERR_ARGUMENT, "align is 2");
     REFUSE(cache_dtype, VKA_BF16, VKA_ERR_ARGUMENT, "cache_dtype is BF16");
     REFUSE(q.host, NULL, VKA_ERR_ARGUMENT, "q has neither host memory nor a buffer");
     REFUSE(o.host, NULL, VKA_ERR_ARGUMENT, "o has neither");
@@ -127,10 +139,6 @@ static void bad_parameters(void **state)
     REFUSE(v.buffer, buffer, VKA_ERR_ARGUMENT, "v has both");
     REFUSE(v.dtype, (vka_dtype)12, VKA_ERR_ARGUMENT, "v has dtype unknown");
     vka_attention_params bad = good;
-    bad.window = 3;
-    bad.causal = VKA_CAUSAL_NONE;
-    refuse(&bad, VKA_ERR_ARGUMENT, "a window needs a causal alignment");
-    bad = good;
     bad.q = (vka_attention_tensor){.buffer = buffer};
     refuse(&bad, VKA_ERR_ARGUMENT, "q is on device 1");
     bad.device = 1;

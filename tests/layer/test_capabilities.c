@@ -46,8 +46,8 @@ static void run_layers(vka_context *context)
 {
     static const int layers[] = {SCRIPT_ONE_DEVICE, SCRIPT_ONE_KV_HEAD, SCRIPT_QK_NORM};
     static const attention_case steps[] = {
-        {"F32", 1, 4, 2, 8, 8, 9, 40, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0, VKA_DTYPE_DEFAULT, VKA_F32},
-        {"F16", 1, 4, 2, 8, 8, 1, 40, VKA_CAUSAL_NONE, 0, 0, VKA_DTYPE_DEFAULT, VKA_F16},
+        {"F32", {1, 4, 2, 8, 8, 9, 40}, .causal = VKA_CAUSAL_BOTTOM_RIGHT, .cache = VKA_F32},
+        {"F16", {1, 4, 2, 8, 8, 1, 40}, .cache = VKA_F16},
     };
 
     for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++)

@@ -170,8 +170,7 @@ static void a_call_that_ends_between_chunks(void **state)
 /* The attention step, cut by rows too, between host and device tensors. */
 static void attention_in_chunks(bool staged)
 {
-    static const attention_case long_rows = {
-        "chunks", 3, 8, 2, 8, 8, 70, 1500, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0, VKA_DTYPE_DEFAULT, VKA_DTYPE_DEFAULT};
+    static const attention_case long_rows = {"chunks", {3, 8, 2, 8, 8, 70, 1500}, .causal = VKA_CAUSAL_BOTTOM_RIGHT};
     const unsigned all = (1u << TENSORS) - 1;
     vka_context *context = open_context(staged);
     attention_scene s;

@@ -127,9 +127,14 @@ static void a_cache_in_slabs(void **state)
 static void attention_in_slabs(void **state)
 {
     static const attention_case cases[] = {
-        {"slabs", 2, 16, 16, 8, 8, 20, 2500, VKA_CAUSAL_BOTTOM_RIGHT, 0, 0, VKA_DTYPE_DEFAULT, VKA_DTYPE_DEFAULT},
-        {"slabs, decoding", 1, 16, 16, 8, 8, 2, 2500, VKA_CAUSAL_NONE, 0, 0, VKA_DTYPE_DEFAULT, VKA_DTYPE_DEFAULT},
-        {"slabs, window", 1, 16, 16, 8, 8, 9, 2500, VKA_CAUSAL_TOP_LEFT, 4, 0, VKA_F16, VKA_F16},
+        {"slabs", {2, 16, 16, 8, 8, 20, 2500}, .causal = VKA_CAUSAL_BOTTOM_RIGHT},
+        {"slabs, decoding", {1, 16, 16, 8, 8, 2, 2500}, .causal = VKA_CAUSAL_NONE},
+        {"slabs, window",
+         {1, 16, 16, 8, 8, 9, 2500},
+         .causal = VKA_CAUSAL_TOP_LEFT,
+         .window = 4,
+         .host = VKA_F16,
+         .cache = VKA_F16},
     };
     vka_context *context = open_small();
 

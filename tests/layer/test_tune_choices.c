@@ -74,8 +74,7 @@ static void reproducible_layers_are_not_tuned(void **state)
     pipeline_shape shape = {.kernels = PIPELINES_LAYER,
                             .weight_dtype = VKA_F32,
                             .cache_dtype = VKA_F32,
-                            .qk_pad = TUNE_DIM,
-                            .v_pad = TUNE_DIM,
+                            .attention = {.qk_pad = TUNE_DIM, .v_pad = TUNE_DIM},
                             .reproducible = true};
     layer_case setup = small_layer;
     pipeline_set set;

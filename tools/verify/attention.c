@@ -59,6 +59,8 @@ static void find_visible(attention_row *row)
         end = position + 1;
     if (p->window > 0 && position - (int64_t)p->window + 1 > begin)
         begin = position - (int64_t)p->window + 1;
+    if (p->window_right > 0 && position + (int64_t)p->window_right < end)
+        end = position + (int64_t)p->window_right;
     if (end < begin)
         end = begin;
     row->begin = (size_t)begin;

@@ -101,11 +101,12 @@ typedef struct verify_attention_params {
     size_t v_key_stride, v_head_stride;
     size_t kv_head, kv_heads;
     double scale;
-    int64_t position; /* of row 0, where key 0 has position 0; row r sees key j iff */
-    bool causal;      /* ... j <= position + r */
-    uint32_t window;  /* ... and, unless 0, j > position + r - window */
-    size_t rescales;  /* key blocks and merges of splits that the device went through; 0: bounded from `keys` */
-    const float *got; /* element i: row*got_stride + i */
+    int64_t position;      /* of row 0, where key 0 has position 0; row r sees key j iff, with p = position + r, */
+    bool causal;           /* ... j <= p */
+    uint32_t window;       /* ... and, unless 0, p - j < window */
+    uint32_t window_right; /* ... and, unless 0, j - p < window_right */
+    size_t rescales;       /* key blocks and merges of splits that the device went through; 0: bounded from `keys` */
+    const float *got;      /* element i: row*got_stride + i */
     size_t got_stride;
     const float *lse; /* log-sum-exp of row: row*lse_stride; or NULL */
     size_t lse_stride;
