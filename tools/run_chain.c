@@ -104,18 +104,18 @@ static size_t sequence_row(const run_rows *rows, uint32_t sequence, uint32_t pos
 
 /* ---- epilogue ---- */
 
-static void turn_head(const vka_layer_desc *desc, double *head, uint32_t position)
+static void turn_head(const vka_layer_desc *desc, double *head, uint32_t position, uint32_t length)
 {
     uint32_t pairs = desc->rotary_dim / 2, interleaved = desc->rope_pairing == VKA_ROPE_INTERLEAVED;
-    double *turned = head + desc->rotary_offset;
+    double *turned = head + desc->rotary_offset, factor = verify_rope_factor(desc);
 
     for (uint32_t i = 0; desc->rope_type != VKA_ROPE_NONE && i < pairs; i++) {
-        double angle = position * pow(desc->rope_theta, -2.0 * i / desc->rotary_dim);
+        double angle = position * verify_rope_inverse(desc, length, i);
         double *first = turned + (interleaved ? 2 * i : i), *second = first + (interleaved ? 1 : pairs);
         double a = *first, b = *second;
 
-        *first = a * cos(angle) - b * sin(angle);
-        *second = b * cos(angle) + a * sin(angle);
+        *first = factor * (a * cos(angle) - b * sin(angle));
+        *second = factor * (b * cos(angle) + a * sin(angle));
     }
 }
 
@@ -135,7 +135,8 @@ static void scale_head(const vka_layer_desc *desc, double *head, uint32_t dim, c
         head[i] *= factor * (offset + (double)norm[i]);
 }
 
-static void finish_row(const chain_state *chain, size_t row, uint32_t position)
+/* `length`: of the sequence in the call that brings the row. */
+static void finish_row(const chain_state *chain, size_t row, uint32_t position, uint32_t length)
 {
     const vka_layer_desc *desc = chain->desc;
     const stage_vectors *of = chain->vectors;
@@ -145,14 +146,14 @@ static void finish_row(const chain_state *chain, size_t row, uint32_t position)
         double *q = chain->q + row * chain->q_columns + at;
 
         scale_head(desc, q, desc->head_dim, of->q_bias ? of->q_bias + at : NULL, of->q_norm);
-        turn_head(desc, q, position);
+        turn_head(desc, q, position, length);
     }
     for (size_t h = 0; h < desc->kv_heads; h++) {
         size_t at = h * desc->head_dim, v_at = h * desc->v_head_dim;
         double *k = chain->k + row * chain->k_columns + at;
 
         scale_head(desc, k, desc->head_dim, of->k_bias ? of->k_bias + at : NULL, of->k_norm);
-        turn_head(desc, k, position);
+        turn_head(desc, k, position, length);
         scale_head(desc, chain->v + row * chain->v_columns + v_at, desc->v_head_dim,
                    of->v_bias ? of->v_bias + v_at : NULL, NULL);
     }
@@ -165,7 +166,8 @@ static void finish_sequences(void *user, size_t begin, size_t end)
 
     for (uint32_t s = (uint32_t)begin; s < end; s++)
         for (uint32_t position = 0; position < rows->prefill[s] + rows->decode; position++)
-            finish_row(chain, sequence_row(rows, s, position), position);
+            finish_row(chain, sequence_row(rows, s, position), position,
+                       position < rows->prefill[s] ? rows->prefill[s] : position + 1);
 }
 
 /* ---- attention ---- */

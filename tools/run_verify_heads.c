@@ -29,6 +29,7 @@ static verify_epilogue_params epilogue_params(const head_segment *segment, size_
         .raw_stride = stride,
         .desc = desc,
         .position = segment->positions,
+        .length = segment->keys,
     };
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "model/rope.h"
 
 #define WORDS(type) ((uint32_t)(sizeof(type) / sizeof(uint32_t)))
 
@@ -80,37 +81,41 @@ uint32_t call_record_words(const vka_layer_desc *desc)
 }
 
 typedef struct record_job {
-    uint32_t rotary_dim, rotary_offset;
-    bool interleaved;
-    double inverse_frequency[VKA_MAX_HEAD_DIM / 2]; /* [rotary_dim / 2] theta^(-2i / rotary_dim) */
+    const call_records *records;
+    rope_table rope; /* of the source's sequence */
+    uint32_t step;   /* words of a record */
     const tile_source *source;
     uint32_t page_size, pages_per_slab;
     uint32_t *words; /* of the source's first row */
 } record_job;
 
-static void start_records(record_job *job, const vka_layer_desc *desc)
+/* Position of a row of the source on an axis: as given for it, else its place in the sequence. */
+static double row_position(const record_job *job, uint32_t row, uint32_t axis)
 {
-    job->rotary_dim = call_rotary_dim(desc);
-    job->rotary_offset = desc->rotary_offset;
-    job->interleaved = desc->rope_pairing == VKA_ROPE_INTERLEAVED;
-    for (uint32_t i = 0; i < job->rotary_dim / 2; i++) {
-        job->inverse_frequency[i] = pow(desc->rope_theta, -2.0 * i / job->rotary_dim);
+    const call_records *records = job->records;
+
+    if (records->positions == NULL) {
+        return (double)job->source->position + row;
     }
+    size_t plane = records->axes > 1 ? axis * (size_t)records->rows : 0;
+    return records->positions[plane + records->first_row + job->source->row + row];
 }
 
-/* Factors of the elements and of their partners at a position: computed in double, rounded once. */
-static void write_angles(const record_job *job, double position, float *own)
+/* Factors of the elements and of their partners: computed in double, rounded once. */
+static void write_angles(const record_job *job, uint32_t row, float *own)
 {
-    uint32_t pairs = job->rotary_dim / 2, padded = EPILOGUE_ANGLES(job->rotary_offset, job->rotary_dim);
-    uint32_t step = job->interleaved ? 2 : 1, distance = job->interleaved ? 1 : pairs;
+    const vka_layer_desc *desc = job->records->desc;
+    bool interleaved = desc->rope_pairing == VKA_ROPE_INTERLEAVED;
+    uint32_t padded = EPILOGUE_ANGLES(desc->rotary_offset, 2 * job->rope.pairs);
+    uint32_t step = interleaved ? 2 : 1, distance = interleaved ? 1 : job->rope.pairs;
     float *partner = own + padded;
 
     memset(own, 0, 2 * padded * sizeof(*own));
-    for (uint32_t i = 0; i < pairs; i++) {
-        uint32_t first = job->rotary_offset % 4 + i * step, second = first + distance;
-        double angle = position * job->inverse_frequency[i];
-        own[first] = own[second] = (float)cos(angle);
-        partner[second] = (float)sin(angle);
+    for (uint32_t i = 0; i < job->rope.pairs; i++) {
+        uint32_t first = desc->rotary_offset % 4 + i * step, second = first + distance;
+        double angle = row_position(job, row, job->rope.axis[i]) * job->rope.inverse[i];
+        own[first] = own[second] = (float)(job->rope.factor * cos(angle));
+        partner[second] = (float)(job->rope.factor * sin(angle));
         partner[first] = -partner[second];
     }
 }
@@ -118,17 +123,28 @@ static void write_angles(const record_job *job, double position, float *own)
 static void write_records(void *user, size_t begin, size_t end)
 {
     const record_job *job = user;
-    uint32_t step = WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(job->rotary_offset, job->rotary_dim);
 
     for (size_t r = begin; r < end; r++) {
-        uint32_t position = (uint32_t)job->source->position + (uint32_t)r;
-        uint32_t page = job->source->pages[position / job->page_size];
-        const epilogue_row record = {page / job->pages_per_slab, page % job->pages_per_slab, position % job->page_size,
-                                     0};
-        uint32_t *out = job->words + r * step;
+        uint32_t place = (uint32_t)job->source->position + (uint32_t)r;
+        uint32_t page = job->source->pages[place / job->page_size];
+        const epilogue_row record = {page / job->pages_per_slab, page % job->pages_per_slab, place % job->page_size, 0};
+        uint32_t *out = job->words + r * job->step;
         memcpy(out, &record, sizeof(record));
-        write_angles(job, position, (float *)(void *)(out + WORDS(epilogue_row)));
+        write_angles(job, (uint32_t)r, (float *)(void *)(out + WORDS(epilogue_row)));
     }
+}
+
+/* Records of one source; the table of the source before it serves where it does not depend on the length. */
+static void write_source(record_job *job, const tile_source *source, uint32_t *words)
+{
+    const vka_layer_desc *desc = job->records->desc;
+
+    if (job->source == NULL || rope_length_limit(desc) > 0) {
+        rope_table_make(&job->rope, desc, source->keys);
+    }
+    job->source = source;
+    job->words = words;
+    vka_parallel_for(source->rows, 64, write_records, job);
 }
 
 static uint32_t table_entries(const tile_source *source, uint32_t page_size)
@@ -145,11 +161,11 @@ static void write_page_table(const tile_source *source, uint32_t page_size, uint
     }
 }
 
-vka_status call_build_shared(vka_context *context, const vka_layer_desc *desc, uint32_t page_size,
+vka_status call_build_shared(vka_context *context, const call_records *records, uint32_t page_size,
                              uint32_t pages_per_slab, tile_source *sources, uint32_t count, uint32_t *words,
                              vka_error *error)
 {
-    uint32_t step = call_record_words(desc), rows = 0;
+    uint32_t step = call_record_words(records->desc), rows = 0;
     size_t total = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -162,15 +178,10 @@ vka_status call_build_shared(vka_context *context, const vka_layer_desc *desc, u
         return status;
     }
     size_t table = (size_t)rows * step;
-    record_job job = {.page_size = page_size, .pages_per_slab = pages_per_slab};
-    if (desc != NULL) {
-        start_records(&job, desc);
-    }
+    record_job job = {.records = records, .step = step, .page_size = page_size, .pages_per_slab = pages_per_slab};
     for (uint32_t i = 0; i < count; i++) {
-        if (desc != NULL) {
-            job.source = &sources[i];
-            job.words = context->call.words + (size_t)sources[i].row * step;
-            vka_parallel_for(sources[i].rows, 64, write_records, &job);
+        if (records->desc != NULL) {
+            write_source(&job, &sources[i], context->call.words + (size_t)sources[i].row * step);
         }
         write_page_table(&sources[i], page_size, pages_per_slab, context->call.words + table);
         sources[i].pages_offset = (uint32_t)table;

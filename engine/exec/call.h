@@ -20,9 +20,18 @@ uint32_t call_rotary_dim(const vka_layer_desc *desc);
 /* Words of one row record: 0 when the call has no epilogue (desc NULL). */
 uint32_t call_record_words(const vka_layer_desc *desc);
 
-/* Fills context->call.words: records of all rows of the chunk (none when desc is NULL), then each source's page table;
- * sets pages_offset of the sources. *words is the number of words. */
-vka_status call_build_shared(vka_context *context, const vka_layer_desc *desc, uint32_t page_size,
+/* What the row records of a chunk are made from. */
+typedef struct call_records {
+    const vka_layer_desc *desc; /* NULL: there are no records */
+    const int32_t *positions;   /* [axes, rows] of the whole call; NULL: a row's place in its sequence */
+    uint32_t axes;              /* 1 or 3 */
+    uint32_t rows;              /* of the whole call */
+    uint32_t first_row;         /* of the chunk in the call */
+} call_records;
+
+/* Fills context->call.words: records of all rows of the chunk, then each source's page table; sets pages_offset of the
+ * sources. *words is the number of words. */
+vka_status call_build_shared(vka_context *context, const call_records *records, uint32_t page_size,
                              uint32_t pages_per_slab, tile_source *sources, uint32_t count, uint32_t *words,
                              vka_error *error);
 

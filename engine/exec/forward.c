@@ -6,10 +6,27 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "exec/buffer.h"
+#include "model/rope.h"
 
 static const vka_batch_entry *entry_at(const forward_call *call, uint32_t index)
 {
     return &call->params->batch.entries[index];
+}
+
+/* RoPE types that turn long sequences in another way than short ones: keys of both kinds do not go together. */
+static vka_status check_rope_length(const forward_call *call, const vka_batch_entry *entry,
+                                    const page_sequence *sequence, uint32_t past, vka_error *error)
+{
+    uint32_t limit = rope_length_limit(&call->layer->desc), length = past + entry->new_tokens;
+    uint32_t turned_for = sequence->turned_for[call->params->cache_layer];
+
+    if (past == 0 || (turned_for > limit) == (length > limit)) {
+        return VKA_OK;
+    }
+    return vka_fail(error, VKA_ERR_ARGUMENT,
+                    "sequence %u holds %u keys that were turned for a length of %u and shall get %u more: RoPE is "
+                    "another one past %u tokens; truncate the sequence to 0 and prefill it again",
+                    entry->sequence, past, turned_for, entry->new_tokens, limit);
 }
 
 static vka_status enter_sequence(forward_call *call, uint32_t index, vka_error *error)
@@ -29,6 +46,10 @@ static vka_status enter_sequence(forward_call *call, uint32_t index, vka_error *
         return vka_fail(error, VKA_ERR_ARGUMENT,
                         "sequence %u has %u tokens and shall get %u: expected 1 to %u new ones, and 2^31 - 1 in all",
                         entry->sequence, past, entry->new_tokens, most);
+    }
+    vka_status status = check_rope_length(call, entry, sequence, past, error);
+    if (status != VKA_OK) {
+        return status;
     }
     sequence->in_call = true;
     call->rows += entry->new_tokens;
@@ -61,10 +82,13 @@ static void leave_batch(forward_call *call, bool failed)
         if (sequence == NULL || !sequence->used || !sequence->in_call) {
             continue;
         }
+        const call_sequence *taken = &call->context->call.sequences[i];
         sequence->in_call = false;
         if (failed) {
-            sequence->lengths[call->params->cache_layer] = (uint32_t)call->context->call.sequences[i].position;
+            sequence->lengths[call->params->cache_layer] = (uint32_t)taken->position;
             page_sequence_settle(&call->cache->pool, sequence);
+        } else {
+            sequence->turned_for[call->params->cache_layer] = taken->keys;
         }
     }
 }
@@ -133,7 +157,10 @@ static void start_planner(forward_call *call)
 
     planner->context = call->context;
     planner->sequence_count = call->params->batch.count;
-    planner->desc = &call->layer->desc;
+    planner->records = (call_records){.desc = &call->layer->desc,
+                                      .positions = call->params->positions,
+                                      .axes = call->params->position_rows,
+                                      .rows = call->rows};
     planner->page_size = call->cache->pool.page_size;
     planner->pages_per_slab = call->cache->pool.pages_per_slab;
     planner->limits = forward_chunk_limits(call);
@@ -261,6 +288,9 @@ static vka_status check_tensors(const forward_call *call, vka_error *error)
     const vka_tensor_out *out = &call->params->output;
     vka_status status = VKA_OK;
 
+    if (call->params->position_rows == 3 && !rope_has_axes(&call->layer->desc)) {
+        return vka_fail(error, VKA_ERR_ARGUMENT, "position_rows is 3, but the layer has no mrope_section: expected 1");
+    }
     if (in->data != NULL) {
         status = check_matrix(call, "input", in->dtype, in->rows, in->cols, in->row_stride, error);
     }

@@ -82,12 +82,13 @@ vka_status page_sequence_new(page_pool *pool, uint32_t *id, vka_error *error)
     }
     page_sequence *sequence = &pool->sequences[i];
     if (sequence->lengths == NULL) {
-        sequence->lengths = vka_alloc(pool->allocator, pool->layers, sizeof(uint32_t));
+        sequence->lengths = vka_alloc(pool->allocator, 2 * (size_t)pool->layers, sizeof(uint32_t));
         if (sequence->lengths == NULL) {
             return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for a sequence of %u layers", pool->layers);
         }
     }
-    memset(sequence->lengths, 0, pool->layers * sizeof(uint32_t));
+    sequence->turned_for = sequence->lengths + pool->layers;
+    memset(sequence->lengths, 0, 2 * (size_t)pool->layers * sizeof(uint32_t));
     sequence->used = true;
     *id = i;
     return VKA_OK;

@@ -16,7 +16,8 @@ typedef struct page_sequence {
     uint32_t *pages; /* [count], in order of position */
     uint32_t count;
     uint32_t capacity;
-    uint32_t *lengths; /* [layers] */
+    uint32_t *lengths;    /* [layers] */
+    uint32_t *turned_for; /* [layers] length of the sequence after the call that appended last: RoPE may depend on it */
 } page_sequence;
 
 typedef struct page_pool {

@@ -67,8 +67,10 @@ static vka_status plan_rows(chunk_planner *planner, uint32_t max_rows, bool *fit
         *fits = true;
         return VKA_OK;
     }
-    vka_status status = call_build_shared(planner->context, planner->desc, planner->page_size, planner->pages_per_slab,
-                                          sources, planner->source_count, &planner->shared_words, error);
+    planner->records.first_row = planner->begin.total;
+    vka_status status =
+        call_build_shared(planner->context, &planner->records, planner->page_size, planner->pages_per_slab, sources,
+                          planner->source_count, &planner->shared_words, error);
     return status == VKA_OK ? plan_devices(planner, fits, error) : status;
 }
 

@@ -16,7 +16,7 @@ typedef struct chunk_planner {
     /* set by the caller; the sequences of the call are context->call.sequences */
     vka_context *context;
     uint32_t sequence_count;
-    const vka_layer_desc *desc; /* NULL: no row records */
+    call_records records; /* first_row is set for each chunk */
     uint32_t page_size, pages_per_slab;
     chunk_limits limits;
     planned_device devices[EXEC_MAX_DEVICES]; /* [context->device_count] */

@@ -12,8 +12,6 @@ vka_status unsupported_check(const vka_layer_desc *desc, vka_error *error)
         bool asked;
         const char *field;
     } rows[] = {
-        {desc->rope_type > VKA_ROPE_NONE, "rope_type"},
-        {desc->mrope_section[0] != 0, "mrope_section"},
         {desc->qk_norm == VKA_QK_NORM_FULL_WIDTH, "qk_norm over the full width"},
         {desc->k_out_norm != 0, "k_out_norm"},
         {desc->attend != VKA_ATTEND_CAUSAL, "attend"},

@@ -108,7 +108,9 @@ typedef struct vka_forward_params {
 } vka_forward_params;
 
 /* On success the sequences have grown by their new tokens. On failure lengths and pages are as before and outputs are
- * unspecified. VKA_ERR_CACHE_FULL says how many pages are missing. VKA_ERR_DEVICE_LOST is final for the context. */
+ * unspecified. VKA_ROPE_DYNAMIC and VKA_ROPE_LONGROPE go by each sequence's own length, its new tokens included; a
+ * sequence with keys that would cross the limit of its type (context, original_context) is VKA_ERR_ARGUMENT: truncate it
+ * to 0 and prefill it again. VKA_ERR_CACHE_FULL says how many pages are missing. VKA_ERR_DEVICE_LOST is final for the context. */
 VKA_API vka_status vka_forward(const vka_forward_params *params, vka_error *error);
 
 /* Creates the pipelines that calls of `layer` with `cache` need and issues an empty dispatch of each, since some

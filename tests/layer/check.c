@@ -14,6 +14,22 @@ const char *stage_name(check_stage which)
     return names[which];
 }
 
+/* The positions of all rows: those of the call, or the places in the sequences. */
+static int32_t *call_positions(const stage_checker *checker)
+{
+    const rig_call *call = checker->call;
+    size_t rows = rig_rows(call), axes = call->position_rows > 1 ? call->position_rows : 1, row = 0;
+    int32_t *positions = malloc((axes * rows + 1) * sizeof(*positions));
+
+    require(positions != NULL, "no memory");
+    if (call->positions != NULL)
+        memcpy(positions, call->positions, axes * rows * sizeof(*positions));
+    for (uint32_t i = 0; call->positions == NULL && i < call->count; i++)
+        for (uint32_t t = 0; t < call->entries[i].new_tokens; t++)
+            positions[row++] = (int32_t)(checker->past[i % RIG_SEQUENCES] + t);
+    return positions;
+}
+
 void check_begin(stage_checker *out, layer_rig *rig, const rig_call *call, const float *input)
 {
     *out = (stage_checker){.rig = rig, .call = call, .input = input};
@@ -21,6 +37,7 @@ void check_begin(stage_checker *out, layer_rig *rig, const rig_call *call, const
         out->report.mutant = call->report->mutant;
     for (uint32_t i = 0; i < call->count && i < RIG_SEQUENCES; i++)
         (void)vka_cache_sequence_length(rig->cache, call->entries[i].sequence, call->cache_layer, &out->past[i], NULL);
+    out->positions = call_positions(out);
 }
 
 static vka_status note(stage_checker *checker, check_stage which, vka_status status, const verify_result *result)
@@ -197,8 +214,9 @@ static vka_status check_output(stage_checker *checker, const vka_trace *trace)
 typedef struct segment {
     const vka_trace *trace;
     uint32_t sequence, row, rows, position, keys;
-    int32_t *positions; /* [rows] */
-    float *k, *v;       /* [keys, dim]: one KV head */
+    uint32_t length;          /* of the sequence when the call is over */
+    const int32_t *positions; /* of the first row */
+    float *k, *v;             /* [keys, dim]: one KV head */
 } segment;
 
 static const float *bias_of(const vka_tensor *bias, uint32_t head, uint32_t dim)
@@ -217,6 +235,8 @@ static vka_status check_epilogue(stage_checker *checker, const segment *s, verif
     params->raw = s->trace->qkv + s->row * params->raw_stride + column;
     params->desc = &checker->rig->desc;
     params->position = s->positions;
+    params->position_stride = checker->call->position_rows > 1 ? rig_rows(checker->call) : 0;
+    params->length = s->length;
     params->mutant = checker->report.mutant;
     vka_status status = verify_epilogue(params, &result, &checker->error);
     return note(checker, STAGE_EPILOGUE, status, &result);
@@ -337,18 +357,14 @@ static vka_status check_segment(stage_checker *checker, segment *s)
 {
     vka_status status = VKA_OK;
 
-    s->positions = malloc(s->rows * sizeof(int32_t));
     s->k = malloc((size_t)s->keys * checker->rig->desc.head_dim * sizeof(float));
     s->v = malloc((size_t)s->keys * checker->rig->desc.v_head_dim * sizeof(float));
-    if (s->positions == NULL || s->k == NULL || s->v == NULL)
+    if (s->k == NULL || s->v == NULL)
         status = vka_fail(&checker->error, VKA_ERR_HOST_MEMORY, "no memory");
-    for (uint32_t r = 0; status == VKA_OK && r < s->rows; r++)
-        s->positions[r] = (int32_t)(s->position + r);
     for (uint32_t q = 0; status == VKA_OK && q < s->trace->q_heads; q++)
         status = check_q(checker, s, q);
     for (uint32_t h = 0; status == VKA_OK && h < s->trace->kv_heads; h++)
         status = check_kv_head(checker, s, h);
-    free(s->positions);
     free(s->k);
     free(s->v);
     return status;
@@ -370,6 +386,8 @@ static vka_status check_sequences(stage_checker *checker, const vka_trace *trace
                          .row = first - trace->first_row,
                          .rows = last - first,
                          .position = checker->past[i] + first - begin,
+                         .length = checker->past[i] + end - begin,
+                         .positions = checker->positions + first,
                          .keys = checker->past[i] + last - begin};
             status = check_segment(checker, &s);
         }
@@ -493,6 +511,7 @@ void check_free(stage_checker *checker)
         free(checker->chunks[i].partial);
     }
     free(checker->chunks);
+    free(checker->positions);
 }
 
 void check_require(const stage_report *report, const char *name)

@@ -33,6 +33,7 @@ typedef struct stage_checker {
     const rig_call *call;
     const float *input; /* [rows, hidden] as F32 */
     uint32_t past[RIG_SEQUENCES];
+    int32_t *positions; /* [axes, rows] */
     stage_report report;
     check_chunk *chunks;
     uint32_t chunk_count;

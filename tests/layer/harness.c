@@ -223,6 +223,8 @@ static vka_forward_params make_params(layer_rig *rig, const rig_call *call, cons
         .batch = {call->entries, call->count},
         .output = {output->data, output->dtype, output->rows, output->cols, output->stride},
         .output_buffers = call->output_buffers,
+        .positions = call->positions,
+        .position_rows = call->position_rows,
         .timing = call->timing,
     };
 

@@ -77,6 +77,8 @@ typedef struct rig_call {
     uint32_t input_gap, output_gap;    /* elements between the end of a row and the next; NaN in, guarded out */
     vka_buffer *const *input_buffers;  /* instead of host memory */
     vka_buffer *const *output_buffers; /* beside host memory */
+    const int32_t *positions;          /* for RoPE; NULL: places in the sequences */
+    uint32_t position_rows;            /* 1 or 3; 0 without positions */
     bool unchecked;                    /* only run */
     float *result;                     /* [rows, hidden], as F32; NULL: not wanted */
     vka_timing *timing;

@@ -88,10 +88,12 @@ static approximate turn(const head_values *head, size_t i)
         return own;
     pairing pair = pair_of(p, i - first);
     approximate partner = head->element[first + pair.partner];
-    double exponent = -2 * (double)pair.pair / (double)p->desc->rotary_dim;
-    double angle = (double)p->position[head->row] * pow(p->desc->rope_theta, exponent);
-    double cosine = cos(angle);
-    double sine = pair.first ? -sin(angle) : sin(angle);
+    uint32_t number = (uint32_t)pair.pair;
+    int32_t position = p->position[verify_rope_axis(p->desc, number) * p->position_stride + head->row];
+    double angle = position * verify_rope_inverse(p->desc, p->length, number);
+    double factor = verify_rope_factor(p->desc);
+    double cosine = factor * cos(angle);
+    double sine = factor * (pair.first ? -sin(angle) : sin(angle));
     double terms = fabs(own.value * cosine) + fabs(partner.value * sine);
     return (approximate){own.value * cosine + partner.value * sine,
                          fabs(cosine) * own.error + fabs(sine) * partner.error + 4 * UNIT * terms};

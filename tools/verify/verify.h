@@ -67,6 +67,15 @@ typedef struct verify_projection_params {
  * Numerical Algorithms, 3.1), and depth * 2^-126 for products that are flushed to zero. */
 vka_status verify_projection(const verify_projection_params *params, verify_result *result, vka_error *error);
 
+/* ---- RoPE: pair i of a row is turned by its position on an axis * inverse ---- */
+
+/* In a sequence of `length` tokens. */
+double verify_rope_inverse(const vka_layer_desc *desc, uint32_t length, uint32_t pair);
+/* What cosine and sine are multiplied by. */
+double verify_rope_factor(const vka_layer_desc *desc);
+/* 0 temporal, 1 height, 2 width */
+uint32_t verify_rope_axis(const vka_layer_desc *desc, uint32_t pair);
+
 /* ---- epilogue: bias, clipping, RMSNorm, RoPE or sigmoid, rounding to the cache's type ---- */
 
 typedef struct verify_epilogue_params {
@@ -79,7 +88,9 @@ typedef struct verify_epilogue_params {
     const vka_layer_desc *desc; /* what it says of norms, RoPE and clipping */
     bool turned;                /* by RoPE: Q and K are, V is not */
     bool sigmoid;               /* the gate: neither clipped nor turned */
-    const int32_t *position;    /* [rows]; may be NULL without RoPE */
+    const int32_t *position;    /* [rows], the temporal one; may be NULL without RoPE */
+    size_t position_stride;     /* from one axis to the next; 0: the same on all */
+    uint32_t length;            /* of the sequence, its rows included */
     const float *got;           /* element i of a head: row*got_stride + head*head_dim + i */
     size_t got_stride;
     vka_dtype got_dtype; /* that the device rounded its result to before it was read back: F32 or F16 */
