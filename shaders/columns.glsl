@@ -7,5 +7,5 @@ const uint LANE_COLS = 8u;
 uint column_octet(uint column)
 {
     uint group = min(column, push.cols - 1u) / LANE_COLS;
-    return (group * push.w_stride + push.w_offset) / 8u * LANE_COLS + column % LANE_COLS;
+    return (group * push.w_stride + push.w_offset + gl_WorkGroupID.z * push.w_step) / 8u * LANE_COLS + column % LANE_COLS;
 }

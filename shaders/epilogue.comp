@@ -169,7 +169,7 @@ void main()
         target += parameters[record + 1u] * push.page_stride +
                   (head * push.page_size + parameters[record + 2u]) * push.head_pad;
     } else {
-        target += row * push.dst_stride + head * push.head_pad;
+        target += row * push.dst_stride + head * push.dst_head_stride;
     }
     for (uint quad = lane % HEAD_LANES; quad < push.head_pad / 4u; quad += HEAD_LANES)
         store(target + 4u * quad, activated(turned(view, (record + EPILOGUE_ROW_WORDS) / 4u, quad), quad));

@@ -26,11 +26,13 @@ void main()
     if (row >= push.rows)
         return;
 
+    uint x_offset = push.x_offset + gl_WorkGroupID.z * push.x_step;
+    uint y_offset = push.y_offset + gl_WorkGroupID.z * push.y_step;
     uint x_at[ROWS];
     uint w_at[COLS];
     float sum[COLS][ROWS];
     [[unroll]] for (uint r = 0u; r < ROWS; r++)
-        x_at[r] = (push.x_offset + min(row + r, push.rows - 1u) * push.x_stride) / 4u;
+        x_at[r] = (x_offset + min(row + r, push.rows - 1u) * push.x_stride) / 4u;
     [[unroll]] for (uint c = 0u; c < COLS; c++) {
         w_at[c] = column_octet(col + c * LANE_COLS);
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
@@ -57,5 +59,5 @@ void main()
     [[unroll]] for (uint r = 0u; r < ROWS; r++)
         [[unroll]] for (uint c = 0u; c < COLS; c++)
             if (row + r < push.rows && col + c * LANE_COLS < push.cols)
-                y[push.y_offset + (row + r) * push.y_stride + col + c * LANE_COLS] = sum[c][r];
+                y[y_offset + (row + r) * push.y_stride + col + c * LANE_COLS] = sum[c][r];
 }

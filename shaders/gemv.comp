@@ -21,7 +21,7 @@ shared float part[DEPTH_LANES][ROWS][VKA_TILE_COLS];
 void store(uint row, uint column, float sum)
 {
     if (column < push.cols)
-        y[push.y_offset + row * push.y_stride + column] = sum;
+        y[push.y_offset + gl_WorkGroupID.z * push.y_step + row * push.y_stride + column] = sum;
 }
 
 void keep(uint row, uint column, uint depth_lane, float sum)

@@ -2,11 +2,12 @@
  * It sums the octets depth_lane, depth_lane + DEPTH_LANES, ... of columns column, column + LANE_COLS, ... */
 void GEMV_SUM(uint row, uint rows, uint column, uint depth_lane)
 {
+    uint x_offset = push.x_offset + gl_WorkGroupID.z * push.x_step;
     uint x_at[GEMV_ROWS];
     uint w_at[COLS];
     float sum[COLS][GEMV_ROWS];
     [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
-        x_at[r] = (push.x_offset + (row + min(r, rows - 1u)) * push.x_stride) / 4u;
+        x_at[r] = (x_offset + (row + min(r, rows - 1u)) * push.x_stride) / 4u;
     [[unroll]] for (uint c = 0u; c < COLS; c++) {
         w_at[c] = column_octet(column + c * LANE_COLS);
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)

@@ -27,7 +27,9 @@
 #define ATTENTION_HEADS_WORDS 4u
 #define COMBINE_ROW_WORDS 4u
 
-/* GEMM, GEMV: y[i, j] = sum over k of x[i, k] * w[j, k], i < rows, j < cols, k < depth (a multiple of 8).
+/* GEMM, GEMV: y[i, j] = sum over k of x[i, k] * w[j, k], i < rows, j < cols, k < depth (a multiple of 8). Workgroup z
+ * takes the z-th of several such products, whose operands begin z*x_step, z*w_step and z*y_step further on (multiples of
+ * 4, 8 and 1): with w_step = cols/8*w_stride it is the next `cols` rows of one matrix.
  * Bindings: 0 x (float), 1 w (float, or two 16-bit values a word, the lower-addressed one in the low half),
  * 2 y (float). w_offset and w_stride count weight elements and are multiples of 8.
  * Weights lie in groups of eight columns j whose octets (eight consecutive k) are interleaved: w[j, k] is element k % 8 of
@@ -42,6 +44,9 @@ VKA_RECORD_BEGIN(gemm_push)
     VKA_UINT w_stride;
     VKA_UINT y_offset;
     VKA_UINT y_stride;
+    VKA_UINT x_step;
+    VKA_UINT w_step;
+    VKA_UINT y_step;
 VKA_RECORD_END(gemm_push)
 
 /* EPILOGUE: per row and head: bias, clip, RMSNorm, RoPE, sigmoid, then store, each as the specialisation constants say
@@ -49,7 +54,7 @@ VKA_RECORD_END(gemm_push)
  * Bindings: 0 call parameters (uint), 1 layer constants (float: biases and norm weights, heads padded to head_pad with
  * zeros), 2 source (float), 3 destination: float rows, or the cache slab.
  * Source element: src_offset + row*src_stride + head*head_pad + i.
- * Not paged: destination float dst_offset + row*dst_stride + head*head_pad + i (dtype of the variant is ignored:
+ * Not paged: destination float dst_offset + row*dst_stride + head*dst_head_stride + i (dtype of the variant is ignored:
  * always float). Paged: only rows whose record names `slab`; cache element
  * page*page_stride + dst_offset + (head*page_size + slot)*head_pad + i, in the variant's dtype (F16 packed two a word);
  * page_stride and dst_offset are then multiples of 8.
@@ -69,6 +74,7 @@ VKA_RECORD_BEGIN(epilogue_push)
     VKA_UINT record_words;  /* words from one record to the next */
     VKA_UINT dst_offset;
     VKA_UINT dst_stride;
+    VKA_UINT dst_head_stride;
     VKA_UINT slab;
     VKA_UINT page_stride;
     VKA_UINT page_size;

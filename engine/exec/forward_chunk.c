@@ -178,7 +178,8 @@ static vka_status record_epilogue(forward_call *call, const forward_chunk *chunk
                              .norm_offset = columns,
                              .norm_eps = (float)layer->desc.norm_eps,
                              .record_words = words,
-                             .dst_stride = shard->q_heads * layer->qk_pad};
+                             .dst_stride = shard->q_heads * layer->qk_pad,
+                             .dst_head_stride = layer->qk_pad};
     epilogue_step step = {.part = EPILOGUE_Q,
                           .push = q,
                           .call = scratch(device, chunk, EXEC_SCRATCH_CALL),

@@ -101,15 +101,17 @@ static vka_status create_panel(weight_matrix *matrix, gpu_device *device, uint32
                : status;
 }
 
-vka_status matrix_create(weight_matrix *out, gpu_device *device, uint32_t rows, uint32_t depth, vka_dtype dtype,
-                         const char *name, matrix_row_fn fill, void *user, const vka_allocator *allocator,
-                         vka_error *error)
+vka_status matrix_create(weight_matrix *out, gpu_device *device, const weight_matrix *shape, const char *name,
+                         matrix_row_fn fill, void *user, const vka_allocator *allocator, vka_error *error)
 {
-    weight_matrix matrix = {.rows = rows, .depth = depth, .dtype = dtype};
+    weight_matrix matrix = *shape;
     vka_status status = VKA_OK;
 
-    matrix.panel_rows = matrix_panel_rows(gpu_device_caps(device), depth, dtype);
-    matrix.panels = (rows - 1) / matrix.panel_rows + 1;
+    matrix.panel_rows = matrix_panel_rows(gpu_device_caps(device), shape->depth, shape->dtype);
+    if (shape->block_rows > 0) {
+        matrix.panel_rows -= matrix.panel_rows % shape->block_rows;
+    }
+    matrix.panels = (shape->rows - 1) / matrix.panel_rows + 1;
     matrix.panel = vka_alloc(allocator, matrix.panels, sizeof(*matrix.panel));
     if (matrix.panel == NULL) {
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for %u panels of %s", matrix.panels, name);

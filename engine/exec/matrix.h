@@ -13,7 +13,8 @@ typedef struct weight_matrix {
     uint32_t rows;
     uint32_t depth; /* elements per row, a multiple of 8 */
     vka_dtype dtype;
-    uint32_t panel_rows; /* a multiple of MATRIX_GROUP */
+    uint32_t block_rows; /* rows of one head where each head has a product of its own; 0: one product */
+    uint32_t panel_rows; /* a multiple of MATRIX_GROUP and of block_rows */
     uint32_t panels;
     gpu_buffer **panel; /* [panels] */
 } weight_matrix;
@@ -40,9 +41,10 @@ uint64_t matrix_group_bytes(uint32_t depth, vka_dtype dtype);
 /* Rows that fit one panel under the limits; 0: not even a group does. */
 uint32_t matrix_panel_rows(const vka_caps *caps, uint32_t depth, vka_dtype dtype);
 
-vka_status matrix_create(weight_matrix *out, gpu_device *device, uint32_t rows, uint32_t depth, vka_dtype dtype,
-                         const char *name, matrix_row_fn fill, void *user, const vka_allocator *allocator,
-                         vka_error *error);
+/* `shape` says rows, depth, type and, where there are some, block_rows: a multiple of MATRIX_GROUP that fits a panel.
+ */
+vka_status matrix_create(weight_matrix *out, gpu_device *device, const weight_matrix *shape, const char *name,
+                         matrix_row_fn fill, void *user, const vka_allocator *allocator, vka_error *error);
 void matrix_destroy(weight_matrix *matrix, const vka_allocator *allocator);
 
 #endif

@@ -63,8 +63,9 @@ vka_status exec_matrix_create(vka_matrix **out, vka_context *context, uint32_t d
     matrix->context = context;
     matrix->device = device;
     matrix->depth = (uint32_t)weights->cols;
-    status = matrix_create(&matrix->weights, context->devices[device].gpu, (uint32_t)weights->rows, padded(weights),
-                           stored, "matrix panel", fill_row, &source, &context->allocator, error);
+    const weight_matrix shape = {.rows = (uint32_t)weights->rows, .depth = padded(weights), .dtype = stored};
+    status = matrix_create(&matrix->weights, context->devices[device].gpu, &shape, "matrix panel", fill_row, &source,
+                           &context->allocator, error);
     if (status != VKA_OK) {
         vka_free(&context->allocator, matrix);
         return status;

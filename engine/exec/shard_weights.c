@@ -112,6 +112,9 @@ vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_lay
     const vka_allocator *allocator = &layer->context->allocator;
     shard_source source = {layer, &out->shard, weights};
     uint32_t columns = layer_qkv_columns(layer, &out->shard);
+    const weight_matrix qkv = {.rows = columns, .depth = layer->hidden_pad, .dtype = layer->weight_dtype};
+    const weight_matrix output = {
+        .rows = layer->desc.hidden_size, .depth = out->shard.q_heads * layer->v_pad, .dtype = layer->weight_dtype};
     uint64_t constants = ((uint64_t)columns + 2u * layer->qk_pad) * sizeof(float);
     vka_status status = gpu_buffer_create(&out->constants, gpu, constants, GPU_MEMORY_DEVICE, "layer constants", error);
 
@@ -119,13 +122,11 @@ vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_lay
         status = staged_upload(gpu, out->constants, 0, constants, sizeof(float), fill_constants, &source, error);
     }
     if (status == VKA_OK) {
-        status = matrix_create(&out->qkv, gpu, columns, layer->hidden_pad, layer->weight_dtype, "QKV weights",
-                               fill_qkv_row, &source, allocator, error);
+        status = matrix_create(&out->qkv, gpu, &qkv, "QKV weights", fill_qkv_row, &source, allocator, error);
     }
     if (status == VKA_OK) {
-        status =
-            matrix_create(&out->output, gpu, layer->desc.hidden_size, out->shard.q_heads * layer->v_pad,
-                          layer->weight_dtype, "output projection weights", fill_output_row, &source, allocator, error);
+        status = matrix_create(&out->output, gpu, &output, "output projection weights", fill_output_row, &source,
+                               allocator, error);
     }
     return status;
 }

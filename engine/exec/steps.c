@@ -28,6 +28,35 @@ const kernel_pipeline *step_projection_kernel(const pipeline_set *set, uint32_t 
     return &set->projection[tuning_rows_class(rows)];
 }
 
+static uint32_t panel_rows(const weight_matrix *weights, uint32_t panel)
+{
+    uint32_t left = weights->rows - panel * weights->panel_rows;
+
+    return left < weights->panel_rows ? left : weights->panel_rows;
+}
+
+/* The product of one panel, or those of its blocks. */
+static gemm_push panel_push(const projection_step *step, uint32_t panel)
+{
+    const weight_matrix *weights = step->weights;
+    uint32_t first = panel * weights->panel_rows, block = weights->block_rows;
+    uint32_t x_first = block > 0 ? first / block * step->x_step : 0;
+    uint32_t y_first = block > 0 ? first / block * step->y_step : first;
+
+    return (gemm_push){.rows = step->rows,
+                       .cols = block > 0 ? block : panel_rows(weights, panel),
+                       .depth = step->depth,
+                       .x_offset = step->x_column + x_first,
+                       .x_stride = step->x_stride,
+                       .w_offset = step->w_column,
+                       .w_stride = weights->depth,
+                       .y_offset = step->y_offset + y_first,
+                       .y_stride = step->y_stride,
+                       .x_step = step->x_step,
+                       .w_step = block / MATRIX_GROUP * weights->depth,
+                       .y_step = step->y_step};
+}
+
 vka_status step_projection(recorder *rec, const pipeline_set *set, const projection_step *step, vka_error *error)
 {
     const kernel_pipeline *kernel = step_projection_kernel(set, step->rows);
@@ -35,18 +64,11 @@ vka_status step_projection(recorder *rec, const pipeline_set *set, const project
     vka_status status = VKA_OK;
 
     for (uint32_t i = 0; status == VKA_OK && i < weights->panels; i++) {
-        uint32_t first = i * weights->panel_rows, left = weights->rows - first, groups[3];
-        gemm_push push = {.rows = step->rows,
-                          .cols = left < weights->panel_rows ? left : weights->panel_rows,
-                          .depth = step->depth,
-                          .x_offset = step->x_column,
-                          .x_stride = step->x_stride,
-                          .w_offset = step->w_column,
-                          .w_stride = weights->depth,
-                          .y_offset = step->y_offset + first,
-                          .y_stride = step->y_stride};
+        const gemm_push push = panel_push(step, i);
         const step_buffer buffers[3] = {reads(step->x), reads(weights->panel[i]), writes(step->y, step->y_part + i)};
+        uint32_t groups[3];
         vka_groups_gemm(kernel->variant, &push, groups);
+        groups[2] = panel_rows(weights, i) / push.cols;
         status = step_dispatch(rec, kernel, buffers, &push, sizeof(push), groups, error);
     }
     return status;

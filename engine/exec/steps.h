@@ -12,7 +12,8 @@
 vka_status step_dispatch(recorder *rec, const kernel_pipeline *kernel, const step_buffer *storage, const void *push,
                          uint32_t push_bytes, const uint32_t groups[3], vka_error *error);
 
-/* y[row, y_column + j] = sum over k of x[row, x_column + k] * w[j, w_column + k], k < depth */
+/* y[row, y_column + j] = sum over k of x[row, x_column + k] * w[j, w_column + k], k < depth. With blocks of weights,
+ * block b is a product of its own: of x from b*x_step on, into y from b*y_step on. */
 typedef struct projection_step {
     gpu_buffer *x;
     uint32_t x_column, x_stride;
@@ -22,6 +23,7 @@ typedef struct projection_step {
     uint32_t y_offset, y_stride;
     uint32_t y_part; /* first hazard part that the panels may use: y_part, y_part + 1, ... */
     uint32_t rows;
+    uint32_t x_step, y_step;
 } projection_step;
 /* What a projection of `rows` rows runs: GEMV for few, GEMM for many. */
 const kernel_pipeline *step_projection_kernel(const pipeline_set *set, uint32_t rows);

@@ -42,7 +42,8 @@ static vka_status make_matrix(tune_work *work, uint32_t cols, uint32_t depth, vk
         return status;
     }
     *matrix = (vka_matrix){.context = context, .device = work->params.device, .depth = depth};
-    status = matrix_create(&matrix->weights, gpu, cols, padded, dtype, "weights for tuning", fill_weights, &padded,
+    const weight_matrix shape = {.rows = cols, .depth = padded, .dtype = dtype};
+    status = matrix_create(&matrix->weights, gpu, &shape, "weights for tuning", fill_weights, &padded,
                            &context->allocator, error);
     work->matrix_count += status == VKA_OK;
     return status;

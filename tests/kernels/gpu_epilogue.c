@@ -34,7 +34,7 @@ static size_t target_at(const epilogue *e, uint32_t row, uint32_t head, uint32_t
 {
     const epilogue_push *p = &e->push;
     if (!e->kind.paged)
-        return p->dst_offset + (size_t)row * p->dst_stride + head * p->head_pad + i;
+        return p->dst_offset + (size_t)row * p->dst_stride + head * p->dst_head_stride + i;
     const uint32_t *record = &e->parameters.u[p->record_offset + row * p->record_words];
     return (size_t)record[1] * p->page_stride + p->dst_offset + (head * PAGE + record[2]) * p->head_pad + i;
 }
@@ -132,7 +132,8 @@ static void epilogue_make(epilogue *e, test_rig *rig, vka_dtype dtype, const epi
                               .record_offset = RIG_EDGE,
                               .record_words = EPILOGUE_ROW_WORDS + 2 * EPILOGUE_ANGLES(s->rotary_offset, s->rotary_dim),
                               .dst_offset = (uint32_t)rig_edge(e->target),
-                              .dst_stride = s->heads * pad + GAP,
+                              .dst_stride = s->heads * (pad + GAP),
+                              .dst_head_stride = pad + GAP,
                               .slab = SLAB,
                               .page_stride = s->heads * PAGE * pad + 8,
                               .page_size = PAGE};

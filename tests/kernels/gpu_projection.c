@@ -76,12 +76,18 @@ static void projection_free(projection *p)
     free(p->w_rows);
 }
 
-static void projection_run(projection *p, test_rig *rig, const vka_variant *variant)
+static void projections_run(projection *p, test_rig *rig, const vka_variant *variant, uint32_t products)
 {
     rig_job job = {.variant = variant, .buffers = {&p->x, &p->w, &p->y}, .push = &p->push};
     vka_groups_gemm(variant, &p->push, job.groups);
+    job.groups[2] = products;
     rig_run(rig, &job);
     rig_check_written(&p->y, variant->name);
+}
+
+static void projection_run(projection *p, test_rig *rig, const vka_variant *variant)
+{
+    projections_run(p, rig, variant, 1);
 }
 
 void check_projection(test_rig *rig, const vka_variant *variant, projection_shape shape)
@@ -158,4 +164,43 @@ void projections_do_not_depend_on_place(void **state)
 {
     rig_each_variant(*state, VKA_KERNEL_GEMM, check_place);
     rig_each_variant(*state, VKA_KERNEL_GEMV, check_place);
+}
+
+/* Three products of one dispatch, each of weights and columns of its own, must have the bits of three dispatches. */
+static void check_blocks_of(test_rig *rig, const vka_variant *variant, uint32_t rows)
+{
+    enum { BLOCKS = 3, BLOCK = 72, DEPTH = 40 };
+    projection all;
+    projection_make(&all, rig, variant->dtype, (projection_shape){rows, BLOCKS * BLOCK, BLOCKS * DEPTH});
+    all.push.cols = BLOCK;
+    all.push.depth = DEPTH;
+    projection one = all;
+    one.y = rig_buffer_new(rig, all.y.words);
+    all.push.x_step = DEPTH;
+    all.push.w_step = BLOCK / 8 * all.push.w_stride;
+    all.push.y_step = BLOCK;
+    projections_run(&all, rig, variant, BLOCKS);
+    for (uint32_t b = 0; b < BLOCKS; b++) {
+        for (uint32_t i = 0; i < rows * BLOCK; i++)
+            one.y.written[one.push.y_offset + i / BLOCK * one.push.y_stride + i % BLOCK] = true;
+        projection_run(&one, rig, variant);
+        one.push.x_offset += all.push.x_step;
+        one.push.w_offset += all.push.w_step;
+        one.push.y_offset += all.push.y_step;
+    }
+    assert_memory_equal(one.y.u, all.y.u, all.y.words * sizeof(uint32_t));
+    rig_buffer_free(&one.y);
+    projection_free(&all);
+}
+
+static void check_blocks(test_rig *rig, const vka_variant *variant)
+{
+    for (uint32_t rows = 1; rows <= 13; rows += 4)
+        check_blocks_of(rig, variant, rows);
+}
+
+void projections_of_blocks_are_those_of_each(void **state)
+{
+    rig_each_variant(*state, VKA_KERNEL_GEMM, check_blocks);
+    rig_each_variant(*state, VKA_KERNEL_GEMV, check_blocks);
 }

@@ -122,7 +122,7 @@ static void limits_are_named(void **state)
     expect_reason(&caps, "decode_f16_floor", NULL, "needs storage buffers 4, the device has 3");
     caps = floor_caps;
     caps.push_bytes = 32;
-    expect_reason(&caps, "gemm_f32_floor", NULL, "needs push constant bytes 36, the device has 32");
+    expect_reason(&caps, "gemm_f32_floor", NULL, "needs push constant bytes 48, the device has 32");
 }
 
 static void workgroups_fill_subgroups_where_some_row_can(void **state)
@@ -230,7 +230,7 @@ static void forced_names_are_checked(void **state)
     caps.push_bytes = 32;
     assert_int_equal(vka_variant_select(VKA_KERNEL_GEMM, VKA_F32, &caps, "gemm_f32_floor", &row, &error),
                      VKA_ERR_ARGUMENT);
-    assert_non_null(strstr(error.message, "gemm_f32_floor is forced, but it needs push constant bytes 36"));
+    assert_non_null(strstr(error.message, "gemm_f32_floor is forced, but it needs push constant bytes 48"));
     assert_null(row);
 
     /* names of other kernels and types, blanks and empty names do not matter */
