@@ -59,6 +59,19 @@ static void append_rule(vka_text *out, const vka_layer_desc *desc, vka_grid grid
     }
 }
 
+/* A family that is strict by itself: no policy is a way out. */
+static void append_family(vka_text *out, const vka_layer_desc *desc, vka_kv_policy policy, const vka_verdict *verdict)
+{
+    if (desc->kv_policy != VKA_KV_STRICT || policy != VKA_KV_STRICT || verdict->rule == VKA_RULE_GROUP)
+        return;
+    vka_append(out,
+               "\nThis family never replicates KV heads: tp must divide kv_heads = %u and heads = %u, that is, be "
+               "one of ",
+               desc->kv_heads, desc->heads);
+    append_list(out, verdict->valid_strict, verdict->valid_strict_count);
+    vka_append(out, ".");
+}
+
 /* The nearest valid sizes round tp: *below and *above, 0 where there is none. */
 static void neighbours(const uint32_t *valid, uint32_t count, uint32_t tp, uint32_t *below, uint32_t *above)
 {
@@ -135,7 +148,7 @@ static void append_ways_out(vka_text *out, const vka_layer_desc *desc, vka_grid 
         vka_append(out, "\n- fewer ranks: tp * cp * dp up to %u; several ranks may share one device.", VKA_MAX_RANKS);
         return;
     }
-    if (verdict->rule == VKA_RULE_KV_REPLICATED)
+    if (verdict->rule == VKA_RULE_KV_REPLICATED && desc->kv_policy != VKA_KV_STRICT)
         vka_append(out, "\n- policy replicate: accepts tp=%u with each KV head on %u ranks.", grid.tp,
                    grid.tp / desc->kv_heads);
     append_other_sizes(out, valid, count, grid);
@@ -155,6 +168,7 @@ vka_status vka_layout_refuse(const vka_layer_desc *desc, vka_grid grid, vka_kv_p
     append_list(&out, verdict->valid_strict, verdict->valid_strict_count);
     vka_append(&out, "\nValid tp, replicate (KV heads sharded, or each on several ranks): ");
     append_list(&out, verdict->valid_replicate, verdict->valid_replicate_count);
+    append_family(&out, desc, policy, verdict);
     append_ways_out(&out, desc, grid, policy, verdict);
     return vka_fail(error, VKA_ERR_LAYOUT, "%s", message);
 }

@@ -23,6 +23,7 @@ static void tables(void **state)
     assert_string_equal(result.out,
                         "llama3.1-8b: 32 query heads, 8 KV heads, head size 128, hidden size 4096\n"
                         "note: llama3 RoPE scaling (factor 8) is laid out, not modelled: default RoPE is used\n"
+                        "attention: causal, RoPE default (base 500000)\n"
                         "grid tp=4 cp=1 dp=1, ranks 4, devices 2, KV policy replicate, weights F16, KV cache F16\n"
                         "\n"
                         "  rank  t  c  d  query heads  KV heads  replica  device\n"
@@ -221,6 +222,62 @@ static void configuration(void **state)
     assert_contains(result.out, "/nowhere/config.json");
 }
 
+/* Writes a configuration, and plans or runs it. */
+static void with_config(const char *text, const char *command, int status)
+{
+    char folder[] = "/tmp/vka_plan_XXXXXX";
+    char line[256], path[64];
+    FILE *file;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+    snprintf(line, sizeof(line), "%s --model %s", command, path);
+    program_expect(&result, line, status);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void families(void **state)
+{
+    static const char gemma2[] = "{\"model_type\":\"gemma2\",\"hidden_size\":96,\"num_attention_heads\":6,"
+                                 "\"num_key_value_heads\":2,\"num_hidden_layers\":3,\"head_dim\":16,"
+                                 "\"sliding_window\":9,\"attn_logit_softcapping\":50,"
+                                 "\"query_pre_attn_scalar\":64}";
+    static const char llama4[] = "{\"model_type\":\"llama4_text\",\"hidden_size\":96,\"num_attention_heads\":6,"
+                                 "\"num_key_value_heads\":2,\"num_hidden_layers\":3,\"head_dim\":16,"
+                                 "\"attn_temperature_tuning\":true}";
+    static const char t5[] = "{\"model_type\":\"t5\",\"d_model\":96,\"num_heads\":6,\"num_layers\":3,\"d_kv\":8}";
+    static const char cosmos3[] = "{\"model_type\":\"cosmos3\",\"hidden_size\":96,\"num_attention_heads\":6,"
+                                  "\"num_key_value_heads\":2,\"num_hidden_layers\":3,\"head_dim\":128}";
+
+    (void)state;
+    with_config(gemma2, "plan", 0);
+    assert_contains(result.out, "attention: causal, RoPE default (base 10000), scale 0.125, softcap 50, window 9\n");
+    with_config(gemma2, "plan --layer 1", 0);
+    assert_contains(result.out, "scale 0.125, softcap 50\n");
+    with_config(llama4, "plan --tp 2", 0);
+    assert_contains(result.out, "\nlaid out, not run: attention in chunks");
+    assert_null(strstr(result.out, "attention: causal"));
+    with_config(llama4, "plan --json", 0);
+    assert_contains(result.out, "\"not_run\": \"attention in chunks");
+    with_config(llama4, "run", 1);
+    assert_contains(result.err, "laid out, not run: attention in chunks");
+    with_config(t5, "plan", 1);
+    assert_contains(result.err, "relative position bias");
+    with_config(t5, "plan --block cross --layer 2", 0);
+    assert_contains(result.out, "attention: cross attention, no RoPE, scale 1\n");
+    with_config(cosmos3, "plan --tp 6", 3);
+    assert_contains(result.err, "never replicates");
+    with_config(cosmos3, "plan --block cross", 0);
+    assert_contains(result.out, "attention: full, QK-norm per head, RoPE default (base 10000, sections 24 20 20 "
+                                "interleaved)\n");
+    program_expect(&result, "plan --model gpt2 --block cross", 2);
+}
+
 /* A path that is no UTF-8 still gives valid JSON. */
 static void hostile_names(void **state)
 {
@@ -237,7 +294,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables),        cmocka_unit_test(json_plan),     cmocka_unit_test(refusal),
         cmocka_unit_test(json_refusal),  cmocka_unit_test(valid_sizes),   cmocka_unit_test(geometry),
-        cmocka_unit_test(device_counts), cmocka_unit_test(configuration), cmocka_unit_test(hostile_names),
+        cmocka_unit_test(device_counts), cmocka_unit_test(configuration), cmocka_unit_test(families),
+        cmocka_unit_test(hostile_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
