@@ -13,6 +13,7 @@ layout(push_constant) uniform Push { gemm_push push; };
 layout(std430, set = 0, binding = 2) writeonly buffer Y { float y[]; };
 
 const uint COLS = VKA_TILE_COLS / LANE_COLS;
+const uint COL_STEP = LANE_COLS;
 const uint DEPTH_LANES = VKA_LOCAL / LANE_COLS;
 const uint ROWS = VKA_TILE_ROWS;
 

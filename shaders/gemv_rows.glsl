@@ -1,5 +1,6 @@
-/* One function of gemv.comp, included for each number of rows: GEMV_SUM is its name, GEMV_ROWS the rows it has room for.
- * It sums the octets depth_lane, depth_lane + DEPTH_LANES, ... of columns column, column + LANE_COLS, ... */
+/* One function of gemv.comp and gemv_quad.comp, included for each number of rows: GEMV_SUM is its name, GEMV_ROWS the
+ * rows it has room for. It sums the octets depth_lane, depth_lane + DEPTH_LANES, ... of columns column,
+ * column + COL_STEP, ... */
 void GEMV_SUM(uint row, uint rows, uint column, uint depth_lane)
 {
     uint x_offset = push.x_offset + gl_WorkGroupID.z * push.x_step;
@@ -9,7 +10,7 @@ void GEMV_SUM(uint row, uint rows, uint column, uint depth_lane)
     [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
         x_at[r] = (x_offset + (row + min(r, rows - 1u)) * push.x_stride) / 4u;
     [[unroll]] for (uint c = 0u; c < COLS; c++) {
-        w_at[c] = column_octet(column + c * LANE_COLS);
+        w_at[c] = column_octet(column + c * COL_STEP);
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
             sum[c][r] = 0.0;
     }
@@ -29,7 +30,7 @@ void GEMV_SUM(uint row, uint rows, uint column, uint depth_lane)
     [[unroll]] for (uint c = 0u; c < COLS; c++)
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
             if (r < rows)
-                keep(row + r, column + c * LANE_COLS, depth_lane, sum[c][r]);
+                keep(row + r, column + c * COL_STEP, depth_lane, sum[c][r]);
 }
 #undef GEMV_SUM
 #undef GEMV_ROWS

@@ -2,6 +2,8 @@
  * cache), read eight at a time as floats. 16-bit values lie two to a word, the lower-addressed one in the low half, so
  * no 16-bit storage is needed. Texel variants see both through uniform texel buffers.
  *
+ * With VKA_WORDWISE, 16-bit values are read without unpackHalf2x16 and without shifts.
+ *
  * The including shader defines VKA_QUAD_BINDING, VKA_STORED_BINDING and VKA_VIEW_BINDING (of the texel view of the
  * stored elements; that of the floats is the next); the build defines VKA_F32, VKA_F16 or VKA_BF16, and VKA_TEXEL. */
 
@@ -42,20 +44,36 @@ octet load_floats(uint index)
     return octet(QUAD(index), QUAD(index + 1u));
 }
 
+#ifdef VKA_WORDWISE
+#include "unpack.glsl"
+#define UNPACK_F16     unpack_f16
+#define BF16_LOW(word) ((word) * 0x10000u)
+#else
+#define UNPACK_F16     unpackHalf2x16
+#define BF16_LOW(word) ((word) << 16)
+#endif
+
+#ifndef VKA_F32
+/* Four stored elements. */
+vec4 unpack(uvec2 words)
+{
+#ifdef VKA_F16
+    return vec4(UNPACK_F16(words.x), UNPACK_F16(words.y));
+#else
+    uvec2 low = BF16_LOW(words);
+    uvec2 high = words & 0xffff0000u;
+    return uintBitsToFloat(uvec4(low.x, high.x, low.y, high.y));
+#endif
+}
+#endif
+
 /* Eight stored elements; `index` counts octets. */
 octet load_stored(uint index)
 {
-#if defined(VKA_F32)
+#ifdef VKA_F32
     return octet(STORED(2u * index), STORED(2u * index + 1u));
-#elif defined(VKA_F16)
-    uvec4 words = STORED(index);
-    return octet(vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)),
-                 vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w)));
 #else
     uvec4 words = STORED(index);
-    uvec4 low = words << 16;
-    uvec4 high = words & 0xffff0000u;
-    return octet(uintBitsToFloat(uvec4(low.x, high.x, low.y, high.y)),
-                 uintBitsToFloat(uvec4(low.z, high.z, low.w, high.w)));
+    return octet(unpack(words.xy), unpack(words.zw));
 #endif
 }

@@ -16,7 +16,8 @@
     X(VKA_CAP_MEMORY_BUDGET, 5, "budget")   /* VK_EXT_memory_budget */           \
     X(VKA_CAP_TIMESTAMPS, 6, "timestamps")  /* GPU timestamps on the queue */    \
     X(VKA_CAP_HOST_CACHED, 7, "hostcached") /* host-cached device memory: partials are added in place */ \
-    X(VKA_CAP_SUBGROUP8, 8, "subgroup8")    /* subgroups have 8 invocations */
+    X(VKA_CAP_SUBGROUP8, 8, "subgroup8")    /* subgroups have 8 invocations */   \
+    X(VKA_CAP_QUADS, 9, "quads")            /* subgroups are quads: 4 invocations, quad operations, compute */
 
 enum {
 #define VKA_CAP_ENUM(name, number, text) name = number,

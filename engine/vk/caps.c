@@ -37,7 +37,8 @@ void gpu_caps_fill(vka_caps *caps, const gpu_physical *physical, const vka_devic
                 if_set(physical->has_cooperative_matrix, VKA_CAP_COOPMAT) |
                 if_set(info->timestamp_bits > 0, VKA_CAP_TIMESTAMPS) |
                 if_set(has_cached_device_memory(physical, info->type), VKA_CAP_HOST_CACHED) |
-                if_set(info->subgroup_size == 8, VKA_CAP_SUBGROUP8),
+                if_set(info->subgroup_size == 8, VKA_CAP_SUBGROUP8) |
+                if_set(info->subgroup_size == 4 && physical->has_quad_operations, VKA_CAP_QUADS),
         .type = info->type,
         .subgroup_size = info->subgroup_size,
         .max_invocations = limits->maxComputeWorkGroupInvocations,

@@ -132,8 +132,10 @@ static void set_subgroup(gpu_physical *physical, const VkPhysicalDeviceSubgroupP
     const VkSubgroupFeatureFlags needed =
         VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
 
-    physical->has_subgroup_add = (subgroup->supportedOperations & needed) == needed &&
-                                 (subgroup->supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+    bool in_compute = (subgroup->supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+
+    physical->has_subgroup_add = (subgroup->supportedOperations & needed) == needed && in_compute;
+    physical->has_quad_operations = (subgroup->supportedOperations & VK_SUBGROUP_FEATURE_QUAD_BIT) != 0 && in_compute;
 }
 
 static void set_limits(gpu_physical *physical, vka_device_info *info, const VkPhysicalDeviceLimits *limits)

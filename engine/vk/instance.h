@@ -21,7 +21,8 @@ typedef struct gpu_physical {
     bool has_timeline;
     bool has_float16;
     bool has_storage16;
-    bool has_subgroup_add; /* arithmetic and shuffle in compute shaders */
+    bool has_subgroup_add;    /* arithmetic and shuffle in compute shaders */
+    bool has_quad_operations; /* in compute shaders */
     bool has_texel_formats;
 } gpu_physical;
 

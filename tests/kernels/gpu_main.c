@@ -74,6 +74,8 @@ int main(void)
         cmocka_unit_test(projections_are_right),
         cmocka_unit_test(projections_do_not_depend_on_place),
         cmocka_unit_test(projections_of_blocks_are_those_of_each),
+
+        cmocka_unit_test(every_half_is_exact),
         cmocka_unit_test(epilogues_are_right),
         cmocka_unit_test(pages_of_other_slabs_are_left_alone),
         cmocka_unit_test(packing_is_exact),

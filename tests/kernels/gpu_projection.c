@@ -1,9 +1,11 @@
 /* GEMM and GEMV against the float64 reference. Everything between and around the rows is NaN. */
 #include "kernels/gpu_projection.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "kernels/gpu_tests.h"
 #include "support/require.h"
 #include "verify/verify.h"
@@ -203,4 +205,34 @@ void projections_of_blocks_are_those_of_each(void **state)
 {
     rig_each_variant(*state, VKA_KERNEL_GEMM, check_blocks);
     rig_each_variant(*state, VKA_KERNEL_GEMV, check_blocks);
+}
+
+/* Column j has one weight that is not zero: of bits j, in place j % 8. Rows of ones, so column j of y is its value. */
+static void check_halves(test_rig *rig, const vka_variant *variant)
+{
+    enum { HALVES = 65536 };
+    if (variant->dtype != VKA_F16)
+        return;
+    projection p;
+    projection_make(&p, rig, VKA_F16, (projection_shape){.rows = 3, .cols = HALVES, .depth = 8});
+    for (uint32_t j = 0; j < HALVES; j++)
+        for (uint32_t k = 0; k < 8; k++)
+            ((uint16_t *)p.w.u)[weight_element(&p.push, j, k)] = k == j % 8 ? (uint16_t)j : 0;
+    for (uint32_t r = 0; r < p.push.rows; r++)
+        for (uint32_t k = 0; k < 8; k++)
+            p.x.f[p.push.x_offset + r * p.push.x_stride + k] = 1.0f;
+    projection_run(&p, rig, variant);
+    for (uint32_t r = 0; r < p.push.rows; r++)
+        for (uint32_t j = 0; j < HALVES; j++) {
+            float got = p.y.f[p.push.y_offset + r * p.push.y_stride + j], want = vka_f16_to_f32((uint16_t)j);
+            require(got == want || (isnan(got) && isnan(want)), "%s: half %04x is %g, got %g", variant->name, j,
+                    (double)want, (double)got);
+        }
+    projection_free(&p);
+}
+
+void every_half_is_exact(void **state)
+{
+    rig_each_variant(*state, VKA_KERNEL_GEMM, check_halves);
+    rig_each_variant(*state, VKA_KERNEL_GEMV, check_halves);
 }

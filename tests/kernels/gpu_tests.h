@@ -5,6 +5,8 @@
 void projections_are_right(void **state);
 void projections_do_not_depend_on_place(void **state);
 void projections_of_blocks_are_those_of_each(void **state);
+
+void every_half_is_exact(void **state);
 void epilogues_are_right(void **state);
 void pages_of_other_slabs_are_left_alone(void **state);
 void halves_are_rounded_to_nearest_even(void **state);

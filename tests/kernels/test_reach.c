@@ -20,6 +20,8 @@ static vka_caps device_of(uint64_t bits, uint32_t subgroup_size, bool ample)
 
     if (subgroup_size != 8)
         bits &= ~VKA_CAP_BIT(VKA_CAP_SUBGROUP8);
+    if (subgroup_size != 4)
+        bits &= ~VKA_CAP_BIT(VKA_CAP_QUADS);
     return (vka_caps){
         .bits = bits,
         .subgroup_size = subgroup_size,

@@ -171,6 +171,21 @@ static void texel_views_are_preferred_where_they_fit(void **state)
     }
 }
 
+static void quads_come_between_the_floor_and_texel_views(void **state)
+{
+    (void)state;
+    vka_caps caps = rich_caps();
+    const vka_variant *row = NULL;
+    caps.subgroup_size = 4;
+    expect_reason(&caps, "gemm_f16_quad", NULL, "gemm_f16_texel has a higher priority");
+    caps.texel_elements = 65536;
+    assert_int_equal(vka_variant_select(VKA_KERNEL_GEMM, VKA_F16, &caps, NULL, &row, NULL), VKA_OK);
+    assert_string_equal(row->name, "gemm_f16_quad");
+    caps.bits &= ~VKA_CAP_BIT(VKA_CAP_QUADS);
+    assert_int_equal(vka_variant_select(VKA_KERNEL_GEMM, VKA_F16, &caps, NULL, &row, NULL), VKA_OK);
+    assert_string_equal(row->name, "gemm_f16_floor");
+}
+
 /* Listed, so that a device that could use it is told why it does not run; even when it is forced. */
 static void absent_rows_say_why(void **state)
 {
@@ -286,6 +301,7 @@ int main(void)
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(workgroups_fill_subgroups_where_some_row_can),
         cmocka_unit_test(texel_views_are_preferred_where_they_fit),
+        cmocka_unit_test(quads_come_between_the_floor_and_texel_views),
         cmocka_unit_test(absent_rows_say_why),
         cmocka_unit_test(nothing_runs),
         cmocka_unit_test(forced_names_are_checked),
