@@ -77,11 +77,6 @@ def below_and_above(case, generator):
     ]
 
 
-def past_the_context(case, generator):
-    """A prefill alone: every later length has another base, so cached keys would be turned by different ones."""
-    return [dict(steps=steps(case["hidden"], generator, decode=0))]
-
-
 # The order of cases is that of their random seeds: new ones go to the end.
 CASES = {
     # Head size 20 (no multiple of 8), configuration as transformers 4 wrote it, without head_dim; two shards.
@@ -181,7 +176,7 @@ CASES = {
         LlamaConfig(num_hidden_layers=1, rope_parameters=rope(1000.0, rope_type="linear", factor=3.0), **HEADS, **REST),
         dtype=F16,
     ),
-    # Dynamic NTK, past max_position_embeddings.
+    # Dynamic NTK, past max_position_embeddings: every length has its own base, cached keys keep theirs.
     "llama-dynamic": decoder(
         LlamaForCausalLM,
         LlamaConfig(
@@ -191,7 +186,6 @@ CASES = {
             **{**REST, "max_position_embeddings": 16},
         ),
         dtype=F16,
-        scenes=past_the_context,
     ),
     # Output gate per head, (1 + w) norms, partial rotary; layer 0 is a linear one and is not stored.
     "qwen3-next": decoder(

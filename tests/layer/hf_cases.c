@@ -1,0 +1,18 @@
+/* The blocks of tests/data/hf that run. */
+#include "layer/hf_block.h"
+
+const hf_case hf_cases[] = {
+    {"llama", VKA_BLOCK_SELF, 0, NULL},         {"llama-bias", VKA_BLOCK_SELF, 0, NULL},
+    {"mistral", VKA_BLOCK_SELF, 0, NULL},       {"qwen2", VKA_BLOCK_SELF, 0, NULL},
+    {"qwen2", VKA_BLOCK_SELF, 1, NULL},         {"qwen3", VKA_BLOCK_SELF, 0, NULL},
+    {"llama3-rope", VKA_BLOCK_SELF, 0, NULL},   {"llama-linear", VKA_BLOCK_SELF, 0, NULL},
+    {"llama-dynamic", VKA_BLOCK_SELF, 0, NULL}, {"gemma3", VKA_BLOCK_SELF, 0, NULL},
+    {"gemma3", VKA_BLOCK_SELF, 1, NULL},        {"phi3", VKA_BLOCK_SELF, 0, NULL},
+    {"phi3", VKA_BLOCK_SELF, 0, "layer0-long"}, {"gpt-neox", VKA_BLOCK_SELF, 0, NULL},
+    {"gptj", VKA_BLOCK_SELF, 0, NULL},          {"starcoder2", VKA_BLOCK_SELF, 0, NULL},
+    {"dbrx", VKA_BLOCK_SELF, 0, NULL},          {"falcon-multi-query", VKA_BLOCK_SELF, 0, NULL},
+    {"falcon-groups", VKA_BLOCK_SELF, 0, NULL}, {"gpt-bigcode", VKA_BLOCK_SELF, 0, NULL},
+    {"whisper", VKA_BLOCK_SELF, 0, NULL},
+};
+
+const size_t hf_case_count = sizeof(hf_cases) / sizeof(hf_cases[0]);
