@@ -12,7 +12,8 @@ const hf_case hf_cases[] = {
     {"gptj", VKA_BLOCK_SELF, 0, NULL},          {"starcoder2", VKA_BLOCK_SELF, 0, NULL},
     {"dbrx", VKA_BLOCK_SELF, 0, NULL},          {"falcon-multi-query", VKA_BLOCK_SELF, 0, NULL},
     {"falcon-groups", VKA_BLOCK_SELF, 0, NULL}, {"gpt-bigcode", VKA_BLOCK_SELF, 0, NULL},
-    {"whisper", VKA_BLOCK_SELF, 0, NULL},
+    {"whisper", VKA_BLOCK_SELF, 0, NULL},       {"qwen2.5-vl", VKA_BLOCK_SELF, 0, NULL},
+    {"qwen3-vl", VKA_BLOCK_SELF, 0, NULL},
 };
 
 const size_t hf_case_count = sizeof(hf_cases) / sizeof(hf_cases[0]);
