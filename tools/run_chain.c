@@ -172,7 +172,18 @@ static void finish_sequences(void *user, size_t begin, size_t end)
 
 /* ---- attention ---- */
 
-/* One query head of the row at `position` of `sequence`; `scores` has room for position + 1. */
+/* The end of the keys that a row sees: its own place, or all keys of the call that brings it. */
+static uint32_t key_end(const chain_state *chain, uint32_t sequence, uint32_t position)
+{
+    uint32_t end = position + 1, right = chain->desc->window_right;
+
+    if (chain->desc->attend == VKA_ATTEND_CAUSAL)
+        return end;
+    end = end > chain->rows->prefill[sequence] ? end : chain->rows->prefill[sequence];
+    return right > 0 && position + right < end ? position + right : end;
+}
+
+/* One query head of the row at `position` of `sequence`; `scores` has room for all keys. */
 static void attend(const chain_state *chain, uint32_t sequence, uint32_t position, uint32_t head, double *scores)
 {
     const vka_layer_desc *desc = chain->desc;
@@ -181,15 +192,16 @@ static void attend(const chain_state *chain, uint32_t sequence, uint32_t positio
     const double *q = chain->q + row * chain->q_columns + (size_t)head * desc->head_dim;
     double *out = chain->attention + (row * desc->heads + head) * desc->v_head_dim;
     uint32_t first = desc->window && position >= desc->window ? position - desc->window + 1 : 0;
+    uint32_t end = key_end(chain, sequence, position);
     double highest = -INFINITY, sum = 0;
 
-    for (uint32_t j = first; j <= position; j++) {
+    for (uint32_t j = first; j < end; j++) {
         size_t key = sequence_row(chain->rows, sequence, j);
 
         scores[j] = desc->scale * dot(q, chain->k + key * chain->k_columns + kv_head * desc->head_dim, desc->head_dim);
         highest = fmax(highest, scores[j]);
     }
-    for (uint32_t j = first; j <= position; j++) {
+    for (uint32_t j = first; j < end; j++) {
         const double *v =
             chain->v + sequence_row(chain->rows, sequence, j) * chain->v_columns + kv_head * desc->v_head_dim;
         double p = exp(scores[j] - highest);

@@ -120,14 +120,21 @@ static void write_angles(const record_job *job, uint32_t row, float *own)
     }
 }
 
+static epilogue_row row_place(const record_job *job, uint32_t row)
+{
+    uint32_t place = (uint32_t)job->source->position + row;
+    uint32_t page = job->source->pages[place / job->page_size];
+
+    return (epilogue_row){
+        .slab = page / job->pages_per_slab, .page = page % job->pages_per_slab, .slot = place % job->page_size};
+}
+
 static void write_records(void *user, size_t begin, size_t end)
 {
     const record_job *job = user;
 
     for (size_t r = begin; r < end; r++) {
-        uint32_t place = (uint32_t)job->source->position + (uint32_t)r;
-        uint32_t page = job->source->pages[place / job->page_size];
-        const epilogue_row record = {page / job->pages_per_slab, page % job->pages_per_slab, place % job->page_size, 0};
+        const epilogue_row record = job->records->paged ? row_place(job, (uint32_t)r) : (epilogue_row){0};
         uint32_t *out = job->words + r * job->step;
         memcpy(out, &record, sizeof(record));
         write_angles(job, (uint32_t)r, (float *)(void *)(out + WORDS(epilogue_row)));

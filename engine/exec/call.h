@@ -23,6 +23,7 @@ uint32_t call_record_words(const vka_layer_desc *desc);
 /* What the row records of a chunk are made from. */
 typedef struct call_records {
     const vka_layer_desc *desc; /* NULL: there are no records */
+    bool paged;                 /* rows have a place in their sequence's pages */
     const int32_t *positions;   /* [axes, rows] of the whole call; NULL: a row's place in its sequence */
     uint32_t axes;              /* 1 or 3 */
     uint32_t rows;              /* of the whole call */

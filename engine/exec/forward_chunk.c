@@ -14,9 +14,26 @@ static uint32_t slot_of(const forward_chunk *chunk, exec_scratch which)
     return doubled ? chunk->slot : 0;
 }
 
-static gpu_buffer *scratch(const forward_device *device, const forward_chunk *chunk, exec_scratch which)
+gpu_buffer *forward_scratch(const forward_device *device, const forward_chunk *chunk, exec_scratch which)
 {
     return device->device->scratch[which][slot_of(chunk, which)].buffer;
+}
+
+/* What the rows of a pass are, on the host and on the device. */
+typedef struct input_shape {
+    const vka_tensor *tensor;
+    uint32_t cols, pad, stride;
+} input_shape;
+
+static input_shape input_rows(const forward_call *call)
+{
+    const vka_layer *layer = call->layer;
+
+    if (forward_reads_kv_input(call)) {
+        return (input_shape){&call->params->kv_input, layer->desc.kv_hidden_size, layer->kv_hidden_pad,
+                             layer->kv_hidden_stride};
+    }
+    return (input_shape){&call->params->input, layer->desc.hidden_size, layer->hidden_pad, layer->hidden_stride};
 }
 
 static vka_status reserve_scratch(const forward_call *call, const forward_chunk *chunk, forward_device *device,
@@ -24,19 +41,19 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
 {
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
-    uint64_t row = (uint64_t)chunk->rows * sizeof(float);
+    uint64_t row = (uint64_t)chunk->rows * sizeof(float), attended = call->pass != FORWARD_APPEND ? row : 0;
     const struct {
         exec_scratch which;
         uint64_t bytes;
     } wanted[] = {
         {EXEC_SCRATCH_CALL,
          call_device_bytes(device->device, &call->planner.devices[device->index].heads, call->planner.shared_words)},
-        {EXEC_SCRATCH_HIDDEN, row * layer->hidden_stride},
+        {EXEC_SCRATCH_HIDDEN, row * input_rows(call).stride},
         {EXEC_SCRATCH_QKV, row * layer_qkv_columns(layer, shard)},
-        {EXEC_SCRATCH_Q, row * shard->q_heads * layer->qk_pad},
-        {EXEC_SCRATCH_ATTENTION, row * layer_attention_stride(layer, shard)},
+        {EXEC_SCRATCH_Q, attended * shard->q_heads * layer->qk_pad},
+        {EXEC_SCRATCH_ATTENTION, attended * layer_attention_stride(layer, shard)},
         {EXEC_SCRATCH_SPLIT, device->device->plan.slots * exec_slot_bytes(shard->q_heads, layer->v_pad)},
-        {EXEC_SCRATCH_PARTIAL, row * layer->hidden_pad * layer_partials(layer, shard)},
+        {EXEC_SCRATCH_PARTIAL, attended * layer->hidden_pad * layer_partials(layer, shard)},
     };
     vka_status status = VKA_OK;
 
@@ -52,10 +69,11 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
 static vka_status upload_host(const forward_call *call, const forward_chunk *chunk, forward_device *device,
                               recorder *rec, vka_error *error)
 {
-    const row_range rows = {chunk->begin.total, chunk->rows, call->layer->hidden_stride};
+    const input_shape input = input_rows(call);
+    const row_range rows = {chunk->begin.total, chunk->rows, input.stride};
     staged_tensor *tensor = &device->device->scratch[EXEC_SCRATCH_HIDDEN][chunk->slot];
 
-    return rows_upload(tensor, rec, &call->params->input, rows, error);
+    return rows_upload(tensor, rec, input.tensor, rows, error);
 }
 
 static vka_status upload_device(const forward_call *call, const forward_chunk *chunk, forward_device *device,
@@ -67,19 +85,20 @@ static vka_status upload_device(const forward_call *call, const forward_chunk *c
     push.src_offset = chunk->begin.total * hidden;
 
     return step_pack(rec, &device->set, &push, call->params->input_buffers[device->index]->gpu,
-                     scratch(device, chunk, EXEC_SCRATCH_HIDDEN), HAZARD_WHOLE, error);
+                     forward_scratch(device, chunk, EXEC_SCRATCH_HIDDEN), HAZARD_WHOLE, error);
 }
 
 static vka_status record_upload(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
                                 vka_error *error)
 {
     double since = vka_clock_ms();
-    vka_status status = call->params->input_buffers != NULL ? upload_device(call, chunk, device, rec, error)
-                                                            : upload_host(call, chunk, device, rec, error);
+    bool on_device = call->params->input_buffers != NULL && !forward_reads_kv_input(call);
+    vka_status status =
+        on_device ? upload_device(call, chunk, device, rec, error) : upload_host(call, chunk, device, rec, error);
 
     timing_host(&call->timing, device->index, VKA_STAGE_UPLOAD, since);
     timing_work(&call->timing, device->index, VKA_STAGE_UPLOAD, 0,
-                (double)chunk->rows * call->layer->desc.hidden_size * sizeof(float));
+                (double)chunk->rows * input_rows(call).cols * sizeof(float));
     return status;
 }
 
@@ -88,113 +107,41 @@ static double weight_bytes(const weight_matrix *matrix)
     return (double)matrix->rows * matrix->depth * (double)vka_dtype_size(matrix->dtype);
 }
 
-static vka_status record_qkv(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
-                             vka_error *error)
+/* Rows of the input times one matrix, whose columns begin at `column` of the QKV rows. */
+static vka_status record_projection(forward_call *call, const forward_chunk *chunk, forward_device *device,
+                                    recorder *rec, const weight_matrix *weights, uint32_t column, vka_error *error)
 {
     const vka_layer *layer = call->layer;
-    uint32_t columns = layer_qkv_columns(layer, &device->shard->shard);
-    const projection_step step = {.x = scratch(device, chunk, EXEC_SCRATCH_HIDDEN),
-                                  .x_stride = layer->hidden_stride,
-                                  .weights = &device->shard->qkv,
-                                  .depth = layer->hidden_pad,
-                                  .y = scratch(device, chunk, EXEC_SCRATCH_QKV),
-                                  .y_stride = columns,
-                                  .y_part = 1,
+    const input_shape input = input_rows(call);
+    const projection_step step = {.x = forward_scratch(device, chunk, EXEC_SCRATCH_HIDDEN),
+                                  .x_stride = input.stride,
+                                  .weights = weights,
+                                  .depth = input.pad,
+                                  .y = forward_scratch(device, chunk, EXEC_SCRATCH_QKV),
+                                  .y_offset = column,
+                                  .y_stride = layer_qkv_columns(layer, &device->shard->shard),
+                                  .y_part = column > 0 ? 1 + device->shard->qkv.panels : 1,
                                   .rows = chunk->rows};
-    double rows = chunk->rows, hidden = layer->desc.hidden_size;
+    double rows = chunk->rows, cols = input.cols;
 
-    timing_work(&call->timing, device->index, VKA_STAGE_QKV, 2 * rows * hidden * columns,
-                rows * (hidden + columns) * sizeof(float) + weight_bytes(&device->shard->qkv));
+    timing_work(&call->timing, device->index, VKA_STAGE_QKV, 2 * rows * cols * weights->rows,
+                rows * (cols + weights->rows) * sizeof(float) + weight_bytes(weights));
     return step_projection(rec, &device->set, &step, error);
 }
 
-static bool chunk_appends_to(const forward_call *call, uint32_t slab)
+static vka_status record_qkv(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                             vka_error *error)
 {
-    const page_pool *pool = &call->cache->pool;
+    const layer_device *shard = device->shard;
+    vka_status status = VKA_OK;
 
-    for (uint32_t i = 0; i < call->planner.source_count; i++) {
-        const tile_source *source = &call->context->call.sources[i];
-        uint32_t first = (uint32_t)source->position / pool->page_size;
-        uint32_t last = ((uint32_t)source->position + source->rows - 1) / pool->page_size;
-        for (uint32_t page = first; page <= last; page++) {
-            if (source->pages[page] / pool->pages_per_slab == slab) {
-                return true;
-            }
-        }
+    if (call->pass != FORWARD_APPEND) {
+        status = record_projection(call, chunk, device, rec, &shard->qkv, 0, error);
     }
-    return false;
-}
-
-/* Hazard parts of a slab: K and V never overlap. */
-enum { PART_K = 1, PART_V = 2 };
-
-static vka_status append_to_slab(const forward_call *call, const forward_device *device, recorder *rec,
-                                 epilogue_step *step, uint32_t slab, vka_error *error)
-{
-    const vka_layer *layer = call->layer;
-    const vka_shard *shard = &device->shard->shard;
-    epilogue_push k = step->push, v;
-    uint32_t columns = layer_qkv_columns(layer, shard);
-
-    k.heads = shard->kv_heads;
-    k.src_offset = layer_k_column(layer, shard);
-    k.bias_offset = k.src_offset;
-    k.norm_offset = columns + layer->qk_pad;
-    k.slab = slab;
-    k.page_size = call->cache->pool.page_size;
-    k.page_stride = call->cache->devices[device->index].page_elements;
-    v = k;
-    v.head_dim = layer->desc.v_head_dim;
-    v.head_pad = layer->v_pad;
-    v.src_offset = layer_v_column(layer, shard);
-    v.bias_offset = v.src_offset;
-    v.dst_offset = call->cache->devices[device->index].v_offset;
-
-    step->target = cache_slab(call->cache, device->index, call->params->cache_layer, slab);
-    step->part = EPILOGUE_K;
-    step->push = k;
-    step->target_part = PART_K;
-    vka_status status = step_epilogue(rec, &device->set, step, error);
-    if (status == VKA_OK) {
-        step->part = EPILOGUE_V;
-        step->push = v;
-        step->target_part = PART_V;
-        status = step_epilogue(rec, &device->set, step, error);
+    if (status == VKA_OK && call->pass != FORWARD_ATTEND && shard->kv.panels > 0) {
+        status =
+            record_projection(call, chunk, device, rec, &shard->kv, layer_k_column(call->layer, &shard->shard), error);
     }
-    return status;
-}
-
-static vka_status record_epilogue(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
-                                  vka_error *error)
-{
-    const vka_layer *layer = call->layer;
-    const vka_shard *shard = &device->shard->shard;
-    uint32_t columns = layer_qkv_columns(layer, shard), words = call_record_words(&layer->desc);
-    const epilogue_push q = {.rows = chunk->rows,
-                             .heads = shard->q_heads,
-                             .head_dim = layer->desc.head_dim,
-                             .head_pad = layer->qk_pad,
-                             .src_stride = columns,
-                             .norm_offset = columns,
-                             .norm_eps = (float)layer->desc.norm_eps,
-                             .record_words = words,
-                             .dst_stride = shard->q_heads * layer->qk_pad,
-                             .dst_head_stride = layer->qk_pad};
-    epilogue_step step = {.part = EPILOGUE_Q,
-                          .push = q,
-                          .call = scratch(device, chunk, EXEC_SCRATCH_CALL),
-                          .constants = device->shard->constants,
-                          .source = scratch(device, chunk, EXEC_SCRATCH_QKV),
-                          .target = scratch(device, chunk, EXEC_SCRATCH_Q)};
-    vka_status status = step_epilogue(rec, &device->set, &step, error);
-
-    for (uint32_t slab = 0; status == VKA_OK && slab < call->cache->pool.slabs; slab++) {
-        if (chunk_appends_to(call, slab)) {
-            step.push = q;
-            status = append_to_slab(call, device, rec, &step, slab, error);
-        }
-    }
-    timing_work(&call->timing, device->index, VKA_STAGE_EPILOGUE, 0, 2.0 * chunk->rows * columns * sizeof(float));
     return status;
 }
 
@@ -238,9 +185,9 @@ static vka_status record_attention(forward_call *call, const forward_chunk *chun
                                   .left = call->planner.limits.keys.left,
                                   .right = call->planner.limits.keys.right};
     step->v_pad = layer->v_pad;
-    step->q = scratch(device, chunk, EXEC_SCRATCH_Q);
-    step->out = scratch(device, chunk, EXEC_SCRATCH_ATTENTION);
-    step->split = scratch(device, chunk, EXEC_SCRATCH_SPLIT);
+    step->q = forward_scratch(device, chunk, EXEC_SCRATCH_Q);
+    step->out = forward_scratch(device, chunk, EXEC_SCRATCH_ATTENTION);
+    step->split = forward_scratch(device, chunk, EXEC_SCRATCH_SPLIT);
     step->slabs = &cache->slabs[(size_t)call->params->cache_layer * call->cache->pool.slabs];
     count_attention(call, chunk, device);
     return step_attention(rec, &device->set, step, error);
@@ -259,13 +206,13 @@ static vka_status record_output(forward_call *call, const forward_chunk *chunk, 
 
     for (uint32_t p = 0; status == VKA_OK && p < partials; p++) {
         uint32_t begin = layer->reproducible ? shard->rank_q_begin[p] * layer->v_pad : 0;
-        const projection_step step = {.x = scratch(device, chunk, EXEC_SCRATCH_ATTENTION),
+        const projection_step step = {.x = forward_scratch(device, chunk, EXEC_SCRATCH_ATTENTION),
                                       .x_column = begin,
                                       .x_stride = layer_attention_stride(layer, shard),
                                       .weights = weights,
                                       .w_column = begin,
                                       .depth = layer->reproducible ? shard->rank_q_count[p] * layer->v_pad : width,
-                                      .y = scratch(device, chunk, EXEC_SCRATCH_PARTIAL),
+                                      .y = forward_scratch(device, chunk, EXEC_SCRATCH_PARTIAL),
                                       .y_offset = p * chunk->rows * layer->hidden_pad,
                                       .y_stride = layer->hidden_pad,
                                       .y_part = 1 + p * weights->panels,
@@ -291,6 +238,7 @@ static vka_status record_chunk(forward_call *call, const forward_chunk *chunk, f
                                vka_error *error)
 {
     attention_step attention = {0};
+    bool attends = call->pass != FORWARD_APPEND;
     vka_status status =
         call_write_device(call->context, device->device, chunk->slot, rec, &device->set,
                           &call->planner.devices[device->index].heads, call->planner.shared_words, &attention, error);
@@ -305,18 +253,18 @@ static vka_status record_chunk(forward_call *call, const forward_chunk *chunk, f
     }
     timing_mark_gpu(&call->timing, rec, MARK_QKV);
     if (status == VKA_OK) {
-        status = record_epilogue(call, chunk, device, rec, error);
+        status = forward_record_epilogue(call, chunk, device, rec, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_EPILOGUE);
-    if (status == VKA_OK) {
+    if (status == VKA_OK && attends) {
         status = record_attention(call, chunk, device, rec, &attention, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_ATTENTION);
-    if (status == VKA_OK) {
+    if (status == VKA_OK && attends) {
         status = record_output(call, chunk, device, rec, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_OUTPUT);
-    if (status == VKA_OK) {
+    if (status == VKA_OK && attends) {
         record_download(call, chunk, device, rec);
     }
     timing_mark_gpu(&call->timing, rec, MARK_DOWNLOAD);

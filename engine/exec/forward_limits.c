@@ -33,7 +33,7 @@ static uint64_t widest_row(const forward_call *call, width w)
     uint64_t qkv = (uint64_t)w.q_heads * layer->qk_pad + (uint64_t)w.kv_heads * (layer->qk_pad + layer->v_pad);
     uint64_t widest = largest(qkv, rows_stride(w.q_heads * layer->v_pad));
 
-    widest = largest(widest, layer->hidden_stride);
+    widest = largest(widest, largest(layer->hidden_stride, layer->kv_hidden_stride));
 
     widest = largest(widest, (uint64_t)layer->hidden_pad * w.partials);
     return largest(widest, 2ull * call_record_words(&layer->desc)) * sizeof(float);
@@ -45,7 +45,7 @@ static double projection_flops(const forward_call *call, width w)
     double columns =
         (double)w.q_heads * (layer->qk_pad + layer->v_pad) + (double)w.kv_heads * (layer->qk_pad + layer->v_pad);
 
-    return 2.0 * layer->hidden_pad * columns;
+    return 2.0 * (double)largest(layer->hidden_pad, layer->kv_hidden_pad) * columns;
 }
 
 static key_limits forward_keys(const vka_layer *layer)
@@ -69,7 +69,9 @@ chunk_limits forward_chunk_limits(const forward_call *call)
         double key = 2.0 * w.q_heads * (layer->qk_pad + layer->v_pad) / budget;
         uint64_t rows = vka_caps_max_tensor(gpu_device_caps(device->device->gpu)) / widest_row(call, w);
         limits.row_share = row > limits.row_share ? row : limits.row_share;
-        limits.key_share = key > limits.key_share ? key : limits.key_share;
+        if (call->pass != FORWARD_APPEND) {
+            limits.key_share = key > limits.key_share ? key : limits.key_share;
+        }
         limits.max_rows = rows < limits.max_rows ? (uint32_t)rows : limits.max_rows;
     }
     limits.max_rows = limits.max_rows > 0 ? limits.max_rows : 1;

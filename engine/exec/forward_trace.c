@@ -64,7 +64,9 @@ static vka_status read_stages(const forward_call *call, const forward_chunk *chu
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
     uint32_t dim = layer->desc.head_dim, v_dim = layer->desc.v_head_dim, partials = layer_partials(layer, shard);
-    const column_run hidden = {1, layer->desc.hidden_size, layer->hidden_stride};
+    const column_run own = {1, layer->desc.hidden_size, layer->hidden_stride};
+    const column_run other = {1, layer->desc.kv_hidden_size, layer->kv_hidden_stride};
+    const column_run hidden = call->pass == FORWARD_APPEND ? other : own;
     const column_run partial = {1, layer->desc.hidden_size, layer->hidden_pad};
     const column_run q = {shard->q_heads, dim, layer->qk_pad}, k = {shard->kv_heads, dim, layer->qk_pad};
     const column_run v = {shard->kv_heads, v_dim, layer->v_pad}, o = {shard->q_heads, v_dim, layer->v_pad};
@@ -84,9 +86,10 @@ static vka_status read_stages(const forward_call *call, const forward_chunk *chu
         {EXEC_SCRATCH_ATTENTION, 0, chunk->rows, attention, 2, &copy->attention},
         {EXEC_SCRATCH_PARTIAL, chunk->slot, chunk->rows * partials, &partial, 1, &copy->partial},
     };
+    size_t count = call->pass == FORWARD_APPEND ? 2 : sizeof(stages) / sizeof(stages[0]);
     vka_status status = VKA_OK;
 
-    for (size_t i = 0; status == VKA_OK && i < sizeof(stages) / sizeof(stages[0]); i++) {
+    for (size_t i = 0; status == VKA_OK && i < count; i++) {
         status = read_scratch(call, device, stages[i].which, stages[i].slot, stages[i].rows, stages[i].runs,
                               stages[i].count, stages[i].out, error);
     }
@@ -133,7 +136,8 @@ static vka_status call_back(const forward_call *call, const forward_chunk *chunk
                              .qkv = copy->qkv,
                              .q = copy->q,
                              .attention = copy->attention,
-                             .partials = layer_partials(call->layer, shard),
+                             .appends = call->pass == FORWARD_APPEND,
+                             .partials = call->pass == FORWARD_APPEND ? 0 : layer_partials(call->layer, shard),
                              .partial_rank = copy->partial_rank,
                              .partial = copy->partial};
 

@@ -132,6 +132,8 @@ vka_status exec_layer_create(vka_layer **out, vka_context *context, const vka_la
     layer->weight_dtype = params->weight_dtype != VKA_DTYPE_DEFAULT ? params->weight_dtype : params->weights->q.dtype;
     layer->hidden_pad = vka_pad8(desc.hidden_size);
     layer->hidden_stride = rows_stride(layer->hidden_pad);
+    layer->kv_hidden_pad = vka_pad8(desc.kv_hidden_size);
+    layer->kv_hidden_stride = rows_stride(layer->kv_hidden_pad);
     layer->qk_pad = vka_pad8(desc.head_dim);
     layer->v_pad = vka_pad8(desc.v_head_dim);
     layer->has_bias = params->weights->q_bias.data != NULL || params->weights->k_bias.data != NULL ||
@@ -155,6 +157,7 @@ void exec_layer_destroy(vka_layer **layer)
         layer_device *device = &(*layer)->devices[d];
         gpu_buffer_destroy(&device->constants);
         matrix_destroy(&device->qkv, allocator);
+        matrix_destroy(&device->kv, allocator);
         matrix_destroy(&device->output, allocator);
         vka_shard_destroy(&device->shard, allocator);
     }

@@ -11,8 +11,9 @@
 
 typedef struct layer_device {
     vka_shard shard;
-    weight_matrix qkv;     /* rows: local Q heads (qk_pad each), K heads (qk_pad), V heads (v_pad) */
-    weight_matrix output;  /* rows: hidden; columns: local Q heads (v_pad each) */
+    weight_matrix qkv;    /* rows: local Q heads (qk_pad each), K heads (qk_pad), V heads (v_pad) */
+    weight_matrix kv;     /* K and V heads, if not causal: their rows are projected apart, and qkv holds Q heads only */
+    weight_matrix output; /* rows: hidden; columns: local Q heads (v_pad each) */
     gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm (qk_pad each) */
 } layer_device;
 
@@ -24,7 +25,8 @@ struct vka_layer {
     bool reproducible;
     vka_dtype weight_dtype;
     uint32_t hidden_pad, qk_pad, v_pad;
-    uint32_t hidden_stride; /* floats between rows of hidden states on a device */
+    uint32_t hidden_stride;                   /* floats between rows of hidden states on a device */
+    uint32_t kv_hidden_pad, kv_hidden_stride; /* those of what K and V are projected from */
     bool has_bias;
     float *output_bias; /* [hidden], or NULL; added once, after the sum */
     layer_device *devices;

@@ -36,6 +36,9 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
     } pieces[] = {
         {matrix_group_bytes(layer->hidden_pad, layer->weight_dtype), "a group of eight rows of the QKV weights",
          too_wide},
+        {matrix_group_bytes(layer->kv_hidden_pad, layer->weight_dtype), "a group of eight rows of the KV weights",
+         too_wide},
+        {layer->kv_hidden_stride * 4ull, "a row of the other sequence", too_wide},
         {matrix_group_bytes((uint32_t)v_columns, layer->weight_dtype),
          "a group of eight rows of the output projection weights", fewer_heads},
         {(columns + 2ull * layer->qk_pad) * 4, "the biases and norm weights", fewer_heads},

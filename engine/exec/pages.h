@@ -13,6 +13,7 @@
 typedef struct page_sequence {
     bool used;
     bool in_call;    /* of the batch that is running: a sequence may appear once */
+    uint32_t past;   /* in a call: its length on the call's layer before it */
     uint32_t *pages; /* [count], in order of position */
     uint32_t count;
     uint32_t capacity;

@@ -49,7 +49,8 @@ static vka_status plan_devices(chunk_planner *planner, bool *fits, vka_error *er
             continue;
         }
         tile_plan *plan = &planned->device->plan;
-        status = tile_plan_build(plan, &planned->tiles, planner->context->call.sources, planner->source_count, error);
+        status = tile_plan_build(plan, &planned->tiles, planner->context->call.sources,
+                                 planner->append_only ? 0 : planner->source_count, error);
         uint64_t most = vka_caps_max_tensor(gpu_device_caps(planned->device->gpu));
         *fits = *fits && plan->slots <= most / planned->slot_bytes &&
                 call_device_bytes(planned->device, &planned->heads, planner->shared_words) <= most;

@@ -19,6 +19,7 @@ typedef struct chunk_planner {
     call_records records; /* first_row is set for each chunk */
     uint32_t page_size, pages_per_slab;
     chunk_limits limits;
+    bool append_only;                         /* rows run no attention */
     planned_device devices[EXEC_MAX_DEVICES]; /* [context->device_count] */
 
     /* the chunk at hand; its sources are context->call.sources, its tiles each device's plan */

@@ -57,11 +57,21 @@ static void fill_qkv_row(void *user, uint32_t row, matrix_row *out)
     const shard_source *source = user;
     row_origin origin = qkv_origin(source, row);
 
+    uint32_t first_kv = layer_k_column(source->layer, source->shard);
+
     if (origin.padding) {
-        matrix_put_zeros(out, source->layer->hidden_pad);
+        matrix_put_zeros(out, row < first_kv ? source->layer->hidden_pad : source->layer->kv_hidden_pad);
     } else {
-        matrix_put(out, element(origin.matrix, origin.row, 0), origin.matrix->dtype, source->layer->desc.hidden_size);
+        matrix_put(out, element(origin.matrix, origin.row, 0), origin.matrix->dtype, (uint32_t)origin.matrix->cols);
     }
+}
+
+/* The same from the first row of K on. */
+static void fill_kv_row(void *user, uint32_t row, matrix_row *out)
+{
+    const shard_source *source = user;
+
+    fill_qkv_row(user, layer_k_column(source->layer, source->shard) + row, out);
 }
 
 static void fill_output_row(void *user, uint32_t row, matrix_row *out)
@@ -112,7 +122,9 @@ vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_lay
     const vka_allocator *allocator = &layer->context->allocator;
     shard_source source = {layer, &out->shard, weights};
     uint32_t columns = layer_qkv_columns(layer, &out->shard);
-    const weight_matrix qkv = {.rows = columns, .depth = layer->hidden_pad, .dtype = layer->weight_dtype};
+    uint32_t kv_first = layer->desc.attend == VKA_ATTEND_CAUSAL ? columns : layer_k_column(layer, &out->shard);
+    const weight_matrix qkv = {.rows = kv_first, .depth = layer->hidden_pad, .dtype = layer->weight_dtype};
+    const weight_matrix kv = {.rows = columns - kv_first, .depth = layer->kv_hidden_pad, .dtype = layer->weight_dtype};
     const weight_matrix output = {
         .rows = layer->desc.hidden_size, .depth = out->shard.q_heads * layer->v_pad, .dtype = layer->weight_dtype};
     uint64_t constants = ((uint64_t)columns + 2u * layer->qk_pad) * sizeof(float);
@@ -123,6 +135,9 @@ vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_lay
     }
     if (status == VKA_OK) {
         status = matrix_create(&out->qkv, gpu, &qkv, "QKV weights", fill_qkv_row, &source, allocator, error);
+    }
+    if (status == VKA_OK && kv_first < columns) {
+        status = matrix_create(&out->kv, gpu, &kv, "KV weights", fill_kv_row, &source, allocator, error);
     }
     if (status == VKA_OK) {
         status = matrix_create(&out->output, gpu, &output, "output projection weights", fill_output_row, &source,

@@ -14,8 +14,6 @@ vka_status unsupported_check(const vka_layer_desc *desc, vka_error *error)
     } rows[] = {
         {desc->qk_norm == VKA_QK_NORM_FULL_WIDTH, "qk_norm over the full width"},
         {desc->k_out_norm != 0, "k_out_norm"},
-        {desc->attend != VKA_ATTEND_CAUSAL, "attend"},
-        {desc->window_right != 0, "window_right"},
         {desc->softcap != 0, "softcap"},
         {desc->sinks != 0, "sinks"},
         {desc->alibi != 0, "alibi"},

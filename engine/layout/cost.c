@@ -73,7 +73,8 @@ vka_status vka_placement_cost(const vka_layer_desc *desc, const vka_rank *ranks,
         uint64_t kv_side = cost.kv_heads * (k_dim + v_dim); /* rows of k, rows of v */
         uint64_t vector = cost.ranks ? (uint64_t)layer.hidden_size * sizeof(float) : 0;
 
-        cost.weight_bytes = (q_side + kv_side) * layer.hidden_size * vka_dtype_size(weight_dtype);
+        cost.weight_bytes =
+            (q_side * layer.hidden_size + kv_side * layer.kv_hidden_size) * vka_dtype_size(weight_dtype);
         cost.cache_bytes_per_token = kv_side * vka_dtype_size(cache_dtype);
         cost.upload_bytes_per_token = vector;
         cost.download_bytes_per_token = vector;

@@ -113,6 +113,11 @@ static vka_status resolve_attention(vka_layer_desc *desc, vka_error *error)
     if (desc->window_right > 0 && desc->attend == VKA_ATTEND_CAUSAL)
         return vka_fail(error, VKA_ERR_ARGUMENT, "window_right is %u, but a causal layer sees no key to the right",
                         desc->window_right);
+    if (desc->attend == VKA_ATTEND_CROSS && desc->rope_type != VKA_ROPE_NONE)
+        return vka_fail(error, VKA_ERR_ARGUMENT,
+                        "rope_type is %d: cross attention turns nothing, as keys come from another sequence; set it to "
+                        "VKA_ROPE_NONE (1)",
+                        (int)desc->rope_type);
     if (desc->attend == VKA_ATTEND_CROSS && (desc->window > 0 || desc->window_right > 0 || desc->alibi != 0))
         return vka_fail(error, VKA_ERR_ARGUMENT,
                         "cross attention has window %u, window_right %u, alibi %u: the distance from a row to a key of "

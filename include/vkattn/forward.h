@@ -1,8 +1,8 @@
 /* A call: hidden states in, hidden states out, over all devices of the layer.
  *
  * Rows of the batch are sequences one after the other. Row r of sequence s has position past + r, where past is the
- * length of s in the cache before the call; it sees keys 0 .. its own position (bottom-right causal alignment), or the
- * last `window` of them. */
+ * length of s in the cache before the call; it sees keys 0 .. its own position (bottom-right causal alignment), or what
+ * vka_attend and the windows of the description say. */
 #ifndef VKATTN_FORWARD_H
 #define VKATTN_FORWARD_H
 
@@ -70,6 +70,10 @@ typedef struct vka_trace {
     uint32_t partials;            /* 1, or the number of ranks on this device when reproducible */
     const uint32_t *partial_rank; /* [partials] the rank, or UINT32_MAX for the sum over the device's ranks */
     const float *partial;         /* [partials, rows, hidden] */
+    /* Cross attention: nonzero for chunks of kv_input. Then rows and first_row count there, hidden is
+     * [rows, kv_hidden_size], Q's columns of qkv hold nothing, q, attention and partial are NULL, and partials is 0; in
+     * the other chunks K's and V's columns of qkv hold nothing. */
+    uint32_t appends;
 } vka_trace;
 
 /* Called once per device and chunk after the chunk's exchange. vka_cache_read() is allowed inside, and sees the chunk's

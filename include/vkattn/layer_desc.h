@@ -62,7 +62,7 @@ typedef enum vka_attend {
     VKA_ATTEND_CAUSAL = 0, /* j <= p */
     VKA_ATTEND_FULL = 1,   /* every key of the sequence: those cached before the call and all of the call's own */
     VKA_ATTEND_CROSS = 2,  /* every key of another sequence: K and V come from vka_forward_params.kv_input, appended by
-                              the calls that bring some, and stay in the cache for those that do not; no RoPE on K */
+                              the calls that bring some, and stay in the cache for those that do not; no RoPE */
 } vka_attend;
 
 typedef enum vka_gate {

@@ -88,13 +88,25 @@ static size_t qkv_columns(const stage_checker *checker, const vka_trace *trace)
 
 /* ---- matrices ---- */
 
+static size_t input_columns(const stage_checker *checker, const vka_trace *trace)
+{
+    return trace->appends ? checker->rig->desc.kv_hidden_size : checker->rig->desc.hidden_size;
+}
+
+/* Whether the chunk projected K and V. */
+static bool has_kv(const stage_checker *checker, const vka_trace *trace)
+{
+    return trace->appends || checker->rig->desc.attend != VKA_ATTEND_CROSS;
+}
+
 static vka_status check_upload(stage_checker *checker, const vka_trace *trace)
 {
-    size_t hidden = checker->rig->desc.hidden_size;
+    size_t hidden = input_columns(checker, trace);
+    const float *input = trace->appends ? checker->kv_input : checker->input;
     verify_result result = {0};
 
-    for (size_t i = 0; checker->input != NULL && i < trace->rows * hidden; i++)
-        verify_element(&result, i, (double)trace->hidden[i], (double)checker->input[trace->first_row * hidden + i], 0);
+    for (size_t i = 0; input != NULL && i < trace->rows * hidden; i++)
+        verify_element(&result, i, (double)trace->hidden[i], (double)input[trace->first_row * hidden + i], 0);
     return note(checker, STAGE_UPLOAD, VKA_OK, &result);
 }
 
@@ -111,9 +123,9 @@ static vka_status check_projected_head(stage_checker *checker, const vka_trace *
     verify_result result = {0};
     verify_projection_params params = {.rows = trace->rows,
                                        .cols = dim,
-                                       .depth = checker->rig->desc.hidden_size,
+                                       .depth = input_columns(checker, trace),
                                        .x = trace->hidden,
-                                       .x_stride = checker->rig->desc.hidden_size,
+                                       .x_stride = input_columns(checker, trace),
                                        .stored = vka_layer_weight_dtype(checker->rig->layer),
                                        .y = trace->qkv + column,
                                        .y_stride = qkv_columns(checker, trace)};
@@ -133,13 +145,13 @@ static vka_status check_qkv(stage_checker *checker, const vka_trace *trace)
     size_t k = (size_t)trace->q_heads * desc->head_dim, v = k + (size_t)trace->kv_heads * desc->head_dim;
     vka_status status = VKA_OK;
 
-    for (uint32_t i = 0; status == VKA_OK && i < trace->q_heads; i++)
+    for (uint32_t i = 0; status == VKA_OK && !trace->appends && i < trace->q_heads; i++)
         status =
             check_projected_head(checker, trace, &w->q, trace->q_head[i], desc->head_dim, (size_t)i * desc->head_dim);
-    for (uint32_t i = 0; status == VKA_OK && i < trace->kv_heads; i++)
+    for (uint32_t i = 0; status == VKA_OK && has_kv(checker, trace) && i < trace->kv_heads; i++)
         status = check_projected_head(checker, trace, &w->k, trace->kv_head[i], desc->head_dim,
                                       k + (size_t)i * desc->head_dim);
-    for (uint32_t i = 0; status == VKA_OK && i < trace->kv_heads; i++)
+    for (uint32_t i = 0; status == VKA_OK && has_kv(checker, trace) && i < trace->kv_heads; i++)
         status = check_projected_head(checker, trace, &w->v, trace->kv_head[i], desc->v_head_dim,
                                       v + (size_t)i * desc->v_head_dim);
     return status;
@@ -302,8 +314,9 @@ static vka_status check_attention(stage_checker *checker, const segment *s, uint
                                             .kv_heads = 1,
                                             .scale = desc->scale,
                                             .position = s->position,
-                                            .causal = true,
+                                            .causal = desc->attend == VKA_ATTEND_CAUSAL,
                                             .window = desc->window,
+                                            .window_right = desc->window_right,
                                             .got = s->trace->attention + s->row * o_stride +
                                                    (size_t)local * desc->v_head_dim,
                                             .got_stride = o_stride,
@@ -343,11 +356,11 @@ static vka_status check_kv_head(stage_checker *checker, const segment *s, uint32
     uint32_t group = checker->rig->desc.heads / checker->rig->desc.kv_heads, head = s->trace->kv_head[local];
     vka_status status = read_head(checker, s, head);
 
-    if (status == VKA_OK)
+    if (status == VKA_OK && has_kv(checker, s->trace))
         status = check_k_and_v(checker, s, local);
     if (status == VKA_OK && reference_head(checker, head) != head)
         status = read_head(checker, s, reference_head(checker, head));
-    for (uint32_t q = 0; status == VKA_OK && q < s->trace->q_heads; q++)
+    for (uint32_t q = 0; status == VKA_OK && !s->trace->appends && q < s->trace->q_heads; q++)
         if (s->trace->q_head[q] / group == head)
             status = check_attention(checker, s, q);
     return status;
@@ -361,7 +374,7 @@ static vka_status check_segment(stage_checker *checker, segment *s)
     s->v = malloc((size_t)s->keys * checker->rig->desc.v_head_dim * sizeof(float));
     if (s->k == NULL || s->v == NULL)
         status = vka_fail(&checker->error, VKA_ERR_HOST_MEMORY, "no memory");
-    for (uint32_t q = 0; status == VKA_OK && q < s->trace->q_heads; q++)
+    for (uint32_t q = 0; status == VKA_OK && !s->trace->appends && q < s->trace->q_heads; q++)
         status = check_q(checker, s, q);
     for (uint32_t h = 0; status == VKA_OK && h < s->trace->kv_heads; h++)
         status = check_kv_head(checker, s, h);
@@ -374,10 +387,13 @@ static vka_status check_segment(stage_checker *checker, segment *s)
 static vka_status check_sequences(stage_checker *checker, const vka_trace *trace)
 {
     uint32_t begin = 0, chunk_end = trace->first_row + trace->rows;
+    vka_attend attend = checker->rig->desc.attend;
     vka_status status = VKA_OK;
 
     for (uint32_t i = 0; status == VKA_OK && i < checker->call->count; i++) {
-        uint32_t end = begin + checker->call->entries[i].new_tokens;
+        bool other = attend == VKA_ATTEND_CROSS && !trace->appends;
+        uint32_t kv_tokens = checker->call->kv_tokens != NULL ? checker->call->kv_tokens[i] : 0;
+        uint32_t end = begin + (trace->appends ? kv_tokens : checker->call->entries[i].new_tokens);
         uint32_t first = begin > trace->first_row ? begin : trace->first_row;
         uint32_t last = end < chunk_end ? end : chunk_end;
         if (first < last) {
@@ -385,10 +401,12 @@ static vka_status check_sequences(stage_checker *checker, const vka_trace *trace
                          .sequence = i,
                          .row = first - trace->first_row,
                          .rows = last - first,
-                         .position = checker->past[i] + first - begin,
+                         .position = other ? first - begin : checker->past[i] + first - begin,
                          .length = checker->past[i] + end - begin,
                          .positions = checker->positions + first,
-                         .keys = checker->past[i] + last - begin};
+                         .keys = checker->past[i] + (attend == VKA_ATTEND_FULL ? end : last) - begin};
+            if (other)
+                s.keys = checker->past[i] + kv_tokens;
             status = check_segment(checker, &s);
         }
         begin = end;
@@ -439,9 +457,9 @@ int check_trace(void *user, const vka_trace *trace)
         status = check_qkv(checker, trace);
     if (status == VKA_OK)
         status = check_sequences(checker, trace);
-    if (status == VKA_OK)
+    if (status == VKA_OK && !trace->appends)
         status = check_output(checker, trace);
-    if (status == VKA_OK)
+    if (status == VKA_OK && !trace->appends)
         status = keep_partials(checker, trace);
     return (int)status;
 }
@@ -496,7 +514,9 @@ void check_end(stage_checker *checker, const float *output)
     for (uint32_t d = 0; d < checker->rig->devices; d++)
         devices += heads_of_device(checker->rig, d, false, heads) > 0;
     if (checker->input != NULL)
-        assert_int_equal(checker->report.stages[STAGE_UPLOAD].elements, devices * rows * desc->hidden_size);
+        assert_int_equal(checker->report.stages[STAGE_UPLOAD].elements,
+                         devices *
+                             (rows * desc->hidden_size + rig_kv_rows(checker->call) * (size_t)desc->kv_hidden_size));
     assert_int_equal(checker->report.stages[STAGE_ATTENTION].elements, rows * desc->heads * desc->v_head_dim);
     assert_int_equal(checker->report.stages[STAGE_SUM].elements, rows * desc->hidden_size);
     if (checker->call->report != NULL)

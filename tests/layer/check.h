@@ -31,7 +31,8 @@ typedef struct check_chunk {
 typedef struct stage_checker {
     layer_rig *rig;
     const rig_call *call;
-    const float *input; /* [rows, hidden] as F32 */
+    const float *input;    /* [rows, hidden] as F32 */
+    const float *kv_input; /* [kv rows, kv_hidden] */
     uint32_t past[RIG_SEQUENCES];
     int32_t *positions; /* [axes, rows] */
     stage_report report;

@@ -153,6 +153,11 @@ void rig_hidden(const layer_rig *rig, uint32_t stream, uint32_t position, float 
         out[i] = copysignf(bad[stream - STREAM_NAN], out[i]);
 }
 
+void rig_kv_hidden(const layer_rig *rig, uint32_t stream, uint32_t position, float *out)
+{
+    vka_random_fill(out, rig->desc.kv_hidden_size, sqrt(3.0), 2, stream, (uint64_t)position * rig->desc.kv_hidden_size);
+}
+
 /* ---- calls ---- */
 
 enum { GUARD = 0xff }; /* every byte of unused elements: NaN in every type */
@@ -199,6 +204,26 @@ static host_rows make_input(const layer_rig *rig, const rig_call *call, float *v
     return input;
 }
 
+/* The rows of kv_input, likewise. */
+static host_rows make_kv_input(const layer_rig *rig, const rig_call *call, float *values)
+{
+    uint32_t hidden = rig->desc.kv_hidden_size, row = 0;
+    host_rows input = make_rows(rig_kv_rows(call) + 1, hidden, call->input_gap, call->input);
+
+    input.rows--;
+    for (uint32_t i = 0; i < call->count; i++) {
+        uint32_t sequence = call->entries[i].sequence, past = 0;
+        (void)vka_cache_sequence_length(rig->cache, sequence, call->cache_layer, &past, NULL);
+        for (uint32_t t = 0; call->kv_tokens != NULL && t < call->kv_tokens[i]; t++, row++) {
+            float *value = values + (size_t)row * hidden;
+            rig_kv_hidden(rig, rig->stream[sequence % RIG_SEQUENCES], past + t, value);
+            vka_convert(row_at(&input, row), input.dtype, value, VKA_F32, hidden);
+            vka_convert(value, VKA_F32, row_at(&input, row), input.dtype, hidden);
+        }
+    }
+    return input;
+}
+
 /* The result as F32; nothing between the rows was touched. */
 static void read_output(const host_rows *output, float *values)
 {
@@ -223,6 +248,7 @@ static vka_forward_params make_params(layer_rig *rig, const rig_call *call, cons
         .batch = {call->entries, call->count},
         .output = {output->data, output->dtype, output->rows, output->cols, output->stride},
         .output_buffers = call->output_buffers,
+        .kv_tokens = call->kv_tokens,
         .positions = call->positions,
         .position_rows = call->position_rows,
         .timing = call->timing,
@@ -244,17 +270,30 @@ uint32_t rig_rows(const rig_call *call)
     return rows;
 }
 
+uint32_t rig_kv_rows(const rig_call *call)
+{
+    uint32_t rows = 0;
+
+    for (uint32_t i = 0; call->kv_tokens != NULL && i < call->count; i++)
+        rows += call->kv_tokens[i];
+    return rows;
+}
+
 vka_status rig_try_forward(layer_rig *rig, const rig_call *call, vka_error *error)
 {
     size_t elements = (size_t)rig_rows(call) * rig->desc.hidden_size;
     float *values = calloc(elements + 1, sizeof(float)), *result = calloc(elements + 1, sizeof(float));
-    host_rows input = make_input(rig, call, values);
+    float *kv_values = calloc((size_t)rig_kv_rows(call) * rig->desc.kv_hidden_size + 1, sizeof(float));
+    host_rows input = make_input(rig, call, values), kv_input = make_kv_input(rig, call, kv_values);
     host_rows output = make_rows(rig_rows(call), rig->desc.hidden_size, call->output_gap, call->output);
     vka_forward_params params = make_params(rig, call, &input, &output);
     stage_checker checker = {0};
 
+    if (kv_input.rows > 0)
+        params.kv_input = (vka_tensor){kv_input.data, kv_input.dtype, kv_input.rows, kv_input.cols, kv_input.stride};
     if (!call->unchecked) {
         check_begin(&checker, rig, call, call->input_buffers != NULL ? NULL : values);
+        checker.kv_input = kv_values;
         params.trace = check_trace;
         params.trace_user = &checker;
     }
@@ -272,6 +311,8 @@ vka_status rig_try_forward(layer_rig *rig, const rig_call *call, vka_error *erro
         check_require(&checker.report, rig->setup.name);
     check_free(&checker);
     free(input.data);
+    free(kv_input.data);
+    free(kv_values);
     free(output.data);
     free(values);
     free(result);

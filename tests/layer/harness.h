@@ -66,6 +66,8 @@ uint32_t rig_length(const layer_rig *rig, uint32_t sequence, uint32_t cache_laye
 enum { STREAM_NAN = 1000, STREAM_INFINITY, STREAM_HUGE };
 /* Hidden state of the token at `position` of `stream`: hidden_size values. */
 void rig_hidden(const layer_rig *rig, uint32_t stream, uint32_t position, float *out);
+/* The same of the other sequence in cross attention: kv_hidden_size values. */
+void rig_kv_hidden(const layer_rig *rig, uint32_t stream, uint32_t position, float *out);
 
 /* ---- calls ---- */
 
@@ -77,6 +79,7 @@ typedef struct rig_call {
     uint32_t input_gap, output_gap;    /* elements between the end of a row and the next; NaN in, guarded out */
     vka_buffer *const *input_buffers;  /* instead of host memory */
     vka_buffer *const *output_buffers; /* beside host memory */
+    const uint32_t *kv_tokens;         /* [count] rows of kv_input that each entry appends; NULL: none */
     const int32_t *positions;          /* for RoPE; NULL: places in the sequences */
     uint32_t position_rows;            /* 1 or 3; 0 without positions */
     bool unchecked;                    /* only run */
@@ -86,6 +89,7 @@ typedef struct rig_call {
 } rig_call;
 
 uint32_t rig_rows(const rig_call *call);
+uint32_t rig_kv_rows(const rig_call *call);
 void rig_forward(layer_rig *rig, const rig_call *call);
 vka_status rig_try_forward(layer_rig *rig, const rig_call *call, vka_error *error);
 

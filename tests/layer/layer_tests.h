@@ -2,6 +2,7 @@
 #ifndef VKA_TESTS_LAYER_TESTS_H
 #define VKA_TESTS_LAYER_TESTS_H
 
+int run_attend_tests(void);
 int run_attention_tests(void);
 int run_buffers_tests(void);
 int run_misuse_tests(void);

@@ -67,16 +67,54 @@ static void overlapped_chunks(bool staged)
     free(overlapped);
 }
 
+/* Full and cross attention cut in chunks: all keys of the call come before any row attends. */
+static void chunks_of_other_layers(bool staged)
+{
+    static const uint32_t keys[1] = {300};
+    layer_case layers[2] = {setup, setup};
+    float *rows[2] = {malloc(PREFILL * HIDDEN * sizeof(float)), malloc(PREFILL * HIDDEN * sizeof(float))};
+
+    layers[0].desc.attend = VKA_ATTEND_FULL;
+    layers[1].desc.attend = VKA_ATTEND_CROSS;
+    layers[1].desc.rope_type = VKA_ROPE_NONE;
+    layers[1].desc.kv_hidden_size = 500;
+    for (int i = 0; i < 2; i++) {
+        vka_stage_time times[HARNESS_DEVICES][VKA_STAGE_COUNT];
+        vka_timing timing = {.devices = times};
+        vka_context *context = open_context(staged);
+        layer_rig rig;
+        rig_open(&rig, context, &layers[i]);
+        for (int unchecked = 0; unchecked < 2; unchecked++) {
+            const vka_batch_entry entry = {rig_sequence(&rig), PREFILL};
+            rig.stream[entry.sequence] = 1;
+            rig_forward(&rig, &(rig_call){.entries = &entry,
+                                          .count = 1,
+                                          .kv_tokens = i == 1 ? keys : NULL,
+                                          .unchecked = unchecked != 0,
+                                          .timing = &timing,
+                                          .result = rows[unchecked]});
+            assert_true(timing.chunks > 5);
+        }
+        assert_memory_equal(rows[0], rows[1], PREFILL * HIDDEN * sizeof(float));
+        rig_close(&rig);
+        calls_close(&context);
+    }
+    free(rows[0]);
+    free(rows[1]);
+}
+
 static void in_mapped_memory(void **state)
 {
     (void)state;
     overlapped_chunks(false);
+    chunks_of_other_layers(false);
 }
 
 static void with_staging(void **state)
 {
     (void)state;
     overlapped_chunks(true);
+    chunks_of_other_layers(true);
 }
 
 /* One layer after the other with hidden states that stay on the devices, in place, chunk by chunk. */

@@ -10,6 +10,7 @@ int main(void)
     failed += run_stages_tests();
     failed += run_mutants_tests();
     failed += run_options_tests();
+    failed += run_attend_tests();
     failed += run_rope_tests();
     failed += run_sequences_tests();
     failed += run_buffers_tests();

@@ -1,0 +1,123 @@
+/* The epilogue of Q, K and V: which options it has in a layer, and its dispatches in a chunk. */
+#include "exec/forward.h"
+
+static epilogue_kind head_epilogue(const vka_layer *layer, bool paged)
+{
+    return (epilogue_kind){.rotary_dim = call_rotary_dim(&layer->desc),
+                           .paged = paged,
+                           .bias = layer->has_bias,
+                           .norm = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD,
+                           .rotary_offset = layer->desc.rotary_offset,
+                           .interleaved = layer->desc.rope_pairing == VKA_ROPE_INTERLEAVED,
+                           .clip = (float)layer->desc.clip_qkv};
+}
+
+void forward_epilogue_kinds(const vka_layer *layer, epilogue_kind kinds[EPILOGUE_PARTS])
+{
+    kinds[EPILOGUE_Q] = head_epilogue(layer, false);
+    kinds[EPILOGUE_K] = head_epilogue(layer, true);
+    kinds[EPILOGUE_V] = (epilogue_kind){.paged = true, .bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv};
+}
+
+static bool chunk_appends_to(const forward_call *call, uint32_t slab)
+{
+    const page_pool *pool = &call->cache->pool;
+
+    for (uint32_t i = 0; i < call->planner.source_count; i++) {
+        const tile_source *source = &call->context->call.sources[i];
+        uint32_t first = (uint32_t)source->position / pool->page_size;
+        uint32_t last = ((uint32_t)source->position + source->rows - 1) / pool->page_size;
+        for (uint32_t page = first; page <= last; page++) {
+            if (source->pages[page] / pool->pages_per_slab == slab) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Hazard parts of a slab: K and V never overlap. */
+enum { PART_K = 1, PART_V = 2 };
+
+static vka_status append_to_slab(const forward_call *call, const forward_device *device, recorder *rec,
+                                 epilogue_step *step, uint32_t slab, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+    epilogue_push k = step->push, v;
+    uint32_t columns = layer_qkv_columns(layer, shard);
+
+    k.heads = shard->kv_heads;
+    k.src_offset = layer_k_column(layer, shard);
+    k.bias_offset = k.src_offset;
+    k.norm_offset = columns + layer->qk_pad;
+    k.slab = slab;
+    k.page_size = call->cache->pool.page_size;
+    k.page_stride = call->cache->devices[device->index].page_elements;
+    v = k;
+    v.head_dim = layer->desc.v_head_dim;
+    v.head_pad = layer->v_pad;
+    v.src_offset = layer_v_column(layer, shard);
+    v.bias_offset = v.src_offset;
+    v.dst_offset = call->cache->devices[device->index].v_offset;
+
+    step->target = cache_slab(call->cache, device->index, call->params->cache_layer, slab);
+    step->part = EPILOGUE_K;
+    step->push = k;
+    step->target_part = PART_K;
+    vka_status status = step_epilogue(rec, &device->set, step, error);
+    if (status == VKA_OK) {
+        step->part = EPILOGUE_V;
+        step->push = v;
+        step->target_part = PART_V;
+        status = step_epilogue(rec, &device->set, step, error);
+    }
+    return status;
+}
+
+/* Q to float rows. */
+static vka_status record_q(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                           epilogue_step *step, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+
+    step->part = EPILOGUE_Q;
+    step->target = forward_scratch(device, chunk, EXEC_SCRATCH_Q);
+    step->target_part = HAZARD_WHOLE;
+    step->push.heads = shard->q_heads;
+    step->push.norm_offset = layer_qkv_columns(layer, shard);
+    step->push.dst_stride = shard->q_heads * layer->qk_pad;
+    step->push.dst_head_stride = layer->qk_pad;
+    return step_epilogue(rec, &device->set, step, error);
+}
+
+vka_status forward_record_epilogue(forward_call *call, const forward_chunk *chunk, forward_device *device,
+                                   recorder *rec, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    uint32_t columns = layer_qkv_columns(layer, &device->shard->shard);
+    const epilogue_push shared = {.rows = chunk->rows,
+                                  .head_dim = layer->desc.head_dim,
+                                  .head_pad = layer->qk_pad,
+                                  .src_stride = columns,
+                                  .norm_eps = (float)layer->desc.norm_eps,
+                                  .record_words = call_record_words(&layer->desc)};
+    epilogue_step step = {.push = shared,
+                          .call = forward_scratch(device, chunk, EXEC_SCRATCH_CALL),
+                          .constants = device->shard->constants,
+                          .source = forward_scratch(device, chunk, EXEC_SCRATCH_QKV)};
+    vka_status status = VKA_OK;
+
+    if (call->pass != FORWARD_APPEND) {
+        status = record_q(call, chunk, device, rec, &step, error);
+    }
+    for (uint32_t slab = 0; status == VKA_OK && slab < call->cache->pool.slabs; slab++) {
+        if (call->pass != FORWARD_ATTEND && chunk_appends_to(call, slab)) {
+            step.push = shared;
+            status = append_to_slab(call, device, rec, &step, slab, error);
+        }
+    }
+    timing_work(&call->timing, device->index, VKA_STAGE_EPILOGUE, 0, 2.0 * chunk->rows * columns * sizeof(float));
+    return status;
+}
