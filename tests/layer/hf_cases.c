@@ -13,7 +13,9 @@ const hf_case hf_cases[] = {
     {"dbrx", VKA_BLOCK_SELF, 0, NULL},          {"falcon-multi-query", VKA_BLOCK_SELF, 0, NULL},
     {"falcon-groups", VKA_BLOCK_SELF, 0, NULL}, {"gpt-bigcode", VKA_BLOCK_SELF, 0, NULL},
     {"whisper", VKA_BLOCK_SELF, 0, NULL},       {"qwen2.5-vl", VKA_BLOCK_SELF, 0, NULL},
-    {"qwen3-vl", VKA_BLOCK_SELF, 0, NULL},
+    {"qwen3-vl", VKA_BLOCK_SELF, 0, NULL},      {"bert", VKA_BLOCK_SELF, 0, NULL},
+    {"minilm", VKA_BLOCK_SELF, 3, NULL},        {"t5", VKA_BLOCK_CROSS, 0, NULL},
+    {"whisper", VKA_BLOCK_CROSS, 0, NULL},      {"whisper", VKA_BLOCK_ENCODER, 0, NULL},
 };
 
 const size_t hf_case_count = sizeof(hf_cases) / sizeof(hf_cases[0]);
