@@ -1,63 +1,26 @@
 #version 450
-/* Y = X W^T for many rows. Every invocation keeps a tile of Y in registers and walks the whole depth, eight elements at a
- * time: no shared memory, no barriers. It holds the weights of its columns and passes over its rows, so that an octet of
- * floats serves all columns while their sums stay in registers. Eight neighbouring invocations read the interleaved
- * octets of eight columns side by side. An element is one chain of additions in order of depth, whatever tile it falls
- * in. Rows and columns past the end repeat the last one and are not stored. */
-#include "common.glsl"
+/* gemm.glsl where every invocation reads the rows of X for itself. */
+#extension GL_GOOGLE_include_directive : require
+#include "gemm.glsl"
 
-layout(push_constant) uniform Push { gemm_push push; };
-#define VKA_QUAD_BINDING   0
-#define VKA_STORED_BINDING 1
-#define VKA_VIEW_BINDING   3
-#include "operands.glsl"
-#include "columns.glsl"
-layout(std430, set = 0, binding = 2) writeonly buffer Y { float y[]; };
+uint x_at[ROWS];
 
-const uint LANE_ROWS = VKA_LOCAL / LANE_COLS;
-const uint ROWS = VKA_TILE_ROWS / LANE_ROWS;
-const uint COLS = VKA_TILE_COLS / LANE_COLS;
+void locate_rows(uint row, uint lane)
+{
+    [[unroll]] for (uint r = 0u; r < ROWS; r++)
+        x_at[r] = row_quad(row + r);
+}
+
+void begin_octet(uint k)
+{
+}
+
+vec4 row_values(uint r, uint k, uint half_octet)
+{
+    return load_quad(x_at[r] + 2u * k + half_octet);
+}
 
 void main()
 {
-    uint lane = gl_LocalInvocationID.x;
-    uint row = gl_WorkGroupID.y * VKA_TILE_ROWS + lane / LANE_COLS * ROWS;
-    uint col = gl_WorkGroupID.x * VKA_TILE_COLS + lane % LANE_COLS;
-    if (row >= push.rows)
-        return;
-
-    uint x_offset = push.x_offset + gl_WorkGroupID.z * push.x_step;
-    uint y_offset = push.y_offset + gl_WorkGroupID.z * push.y_step;
-    uint x_at[ROWS];
-    uint w_at[COLS];
-    float sum[COLS][ROWS];
-    [[unroll]] for (uint r = 0u; r < ROWS; r++)
-        x_at[r] = (x_offset + min(row + r, push.rows - 1u) * push.x_stride) / 4u;
-    [[unroll]] for (uint c = 0u; c < COLS; c++) {
-        w_at[c] = column_octet(col + c * LANE_COLS);
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            sum[c][r] = 0.0;
-    }
-
-    uint octets = push.depth / 8u;
-    for (uint k = 0u; k < octets; k++) {
-        octet weight[COLS];
-        [[unroll]] for (uint c = 0u; c < COLS; c++)
-            weight[c] = load_stored(w_at[c] + LANE_COLS * k);
-        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            vec4 lo = load_quad(x_at[r] + 2u * k);
-            [[unroll]] for (uint c = 0u; c < COLS; c++)
-                [[unroll]] for (uint i = 0u; i < 4u; i++)
-                    sum[c][r] = fma(lo[i], weight[c].lo[i], sum[c][r]);
-            vec4 hi = load_quad(x_at[r] + 2u * k + 1u);
-            [[unroll]] for (uint c = 0u; c < COLS; c++)
-                [[unroll]] for (uint i = 0u; i < 4u; i++)
-                    sum[c][r] = fma(hi[i], weight[c].hi[i], sum[c][r]);
-        }
-    }
-
-    [[unroll]] for (uint r = 0u; r < ROWS; r++)
-        [[unroll]] for (uint c = 0u; c < COLS; c++)
-            if (row + r < push.rows && col + c * LANE_COLS < push.cols)
-                y[y_offset + (row + r) * push.y_stride + col + c * LANE_COLS] = sum[c][r];
+    multiply(gl_LocalInvocationID.x);
 }
