@@ -109,6 +109,20 @@ static bool holds_nothing(const json_t *value)
     return false;
 }
 
+/* A quantised model may leave attention as it is, and say so. */
+static bool spares_attention(const char *key, const json_t *value)
+{
+    const json_t *list = vka_json_get(value, "modules_to_not_convert");
+
+    for (size_t i = 0; strcmp(key, "quantization_config") == 0 && i < json_array_size(list); i++) {
+        const char *module = json_string_value(json_array_get(list, i));
+
+        if (module && strcmp(module, "model.layers.*.self_attn") == 0)
+            return true;
+    }
+    return false;
+}
+
 static vka_status check_fixed(const vka_config_source *source, const json_t *object)
 {
     char text[VKA_PRINTABLE_BYTES];
@@ -132,7 +146,8 @@ vka_status vka_config_check_keys(const vka_config_source *source, const json_t *
 
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
-        if (speaks_of_attention(key) && !is_key_of(source->family, key) && !holds_nothing(value))
+        if (speaks_of_attention(key) && !is_key_of(source->family, key) && !holds_nothing(value) &&
+            !spares_attention(key, value))
             return vka_fail(source->error, VKA_ERR_UNSUPPORTED,
                             "%s: option '%s' is %s; it may change attention and this release does not know it",
                             source->label, vka_printable(key, name), vka_json_describe(value, text));

@@ -183,8 +183,8 @@ static void shapes_must_fit_the_configuration(void **state)
 
 static void tensors_not_understood_are_refused(void **state)
 {
-    static const char *const names[] = {PREFIX "relative_attention_bias", PREFIX "q_proj.weight_scale", PREFIX "qkv_proj.weight",
-                                        PREFIX "q_proj.qweight"};
+    static const char *const names[] = {PREFIX "relative_attention_bias", PREFIX "q_proj.weight_scale",
+                                        PREFIX "qkv_proj.weight", PREFIX "q_proj.qweight"};
     vka_named_tensor tensors[TENSORS + 1];
 
     (void)state;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/config.h"
+#include "model/config_case.h"
 
 #define LLAMA                                                                                                          \
     "\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":96,\"num_hidden_layers\":3,"    \
@@ -25,47 +25,6 @@
 #define QWEN3                                                                                                          \
     "\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"hidden_size\":96,\"num_hidden_layers\":3,"    \
     "\"num_attention_heads\":6,\"num_key_value_heads\":2,\"head_dim\":32"
-
-/* Parses from a block of exactly the size of the text. */
-static vka_status parse(vka_config *config, const char *body, vka_error *error)
-{
-    size_t size = strlen(body) + 2;
-    char *text = malloc(size + 1);
-    vka_status status;
-
-    assert_non_null(text);
-    snprintf(text, size + 1, "{%s}", body);
-    text = realloc(text, size);
-    assert_non_null(text);
-    status = vka_config_parse(config, text, size, "config.json", error);
-    free(text);
-    return status;
-}
-
-static vka_layer_desc layer_of(const char *body, uint32_t layer)
-{
-    vka_layer_desc desc = {0};
-    vka_config config = {0};
-    vka_error error = {0};
-
-    if (parse(&config, body, &error) != VKA_OK)
-        fail_msg("%s: %s", body, error.message);
-    assert_int_equal(vka_config_layer(&config, VKA_BLOCK_SELF, layer, &desc, "config.json", NULL), VKA_OK);
-    vka_config_free(&config);
-    return desc;
-}
-
-static void refused(const char *body, vka_status status, const char *reason)
-{
-    vka_config config = {0};
-    vka_error error = {0};
-
-    if (parse(&config, body, &error) != status)
-        fail_msg("%s: status %d, message '%s'", body, (int)error.status, error.message);
-    if (!strstr(error.message, reason))
-        fail_msg("'%s' lacks '%s'", error.message, reason);
-    assert_null(config.root);
-}
 
 static unsigned biases_of(const vka_config *config)
 {
