@@ -108,6 +108,26 @@ vka_status vka_cache_sequence_length(const vka_cache *cache, uint32_t sequence, 
     return found != NULL ? VKA_OK : VKA_ERR_ARGUMENT;
 }
 
+vka_status vka_cache_append(vka_cache *cache, uint32_t cache_layer, uint32_t sequence, const vka_tensor *k,
+                            const vka_tensor *v, vka_error *error)
+{
+    page_sequence *found = NULL;
+
+    if (cache == NULL || k == NULL || v == NULL) {
+        return vka_fail(error, VKA_ERR_ARGUMENT, "%s is NULL", cache == NULL ? "cache" : k == NULL ? "k" : "v");
+    }
+    if (cache_layer >= cache->pool.layers) {
+        return vka_fail(error, VKA_ERR_ARGUMENT, "cache_layer is %u, the cache has %u layers", cache_layer,
+                        cache->pool.layers);
+    }
+    vka_status status = enter_sequence(cache, sequence, &found, error);
+    if (status == VKA_OK) {
+        status = exec_cache_append(cache, cache_layer, found, k, v, error);
+        guard_leave(cache->context);
+    }
+    return status;
+}
+
 uint32_t vka_cache_free_pages(const vka_cache *cache)
 {
     return cache != NULL ? cache->pool.total_free : 0;

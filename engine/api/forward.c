@@ -37,9 +37,6 @@ static vka_status check(const vka_forward_params *params, vka_error *error)
         return vka_fail(error, VKA_ERR_ARGUMENT, "position_rows is %u, expected %s", params->position_rows,
                         params->positions != NULL ? "1 or 3" : "0 without positions");
     }
-    if (params->k_output.data != NULL || params->v_output.data != NULL) {
-        return vka_fail(error, VKA_ERR_UNSUPPORTED, "k_output and v_output are not run by this release");
-    }
     if (params->timing != NULL && params->timing->devices == NULL) {
         return vka_fail(error, VKA_ERR_ARGUMENT, "timing->devices is NULL, expected room for every device");
     }

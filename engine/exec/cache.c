@@ -136,6 +136,7 @@ vka_status exec_cache_create(vka_cache **out, vka_layer *layer, const vka_cache_
     }
     cache->context = layer->context;
     cache->dtype = resolved.dtype;
+    cache->kv_heads = layer->desc.kv_heads;
     cache->head_dim = layer->desc.head_dim;
     cache->v_head_dim = layer->desc.v_head_dim;
     cache->qk_pad = layer->qk_pad;

@@ -19,6 +19,7 @@ struct vka_cache {
     vka_context *context;
     page_pool pool;
     vka_dtype dtype;
+    uint32_t kv_heads; /* of the whole layer */
     uint32_t head_dim, v_head_dim, qk_pad, v_pad;
     bool reproducible; /* slabs are cut as if a device held every head */
     cache_device *devices;
@@ -28,6 +29,9 @@ vka_status exec_cache_create(vka_cache **out, vka_layer *layer, const vka_cache_
 void exec_cache_destroy(vka_cache **cache);
 /* VKA_ERR_ARGUMENT unless `layer` may use `cache`. */
 vka_status exec_cache_check(const vka_cache *cache, const vka_layer *layer, vka_error *error);
+/* cache_append.c */
+vka_status exec_cache_append(vka_cache *cache, uint32_t cache_layer, page_sequence *sequence, const vka_tensor *k,
+                             const vka_tensor *v, vka_error *error);
 vka_status exec_cache_read(vka_cache *cache, uint32_t device, uint32_t cache_layer, uint32_t sequence, uint32_t kv_head,
                            uint32_t first, uint32_t count, float *k, float *v, vka_error *error);
 

@@ -6,13 +6,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache)
+static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache, bool gives_kv)
 {
+    uint32_t cached = 1u << EPILOGUE_Q | 1u << EPILOGUE_K | 1u << EPILOGUE_V;
+    uint32_t given = 1u << EPILOGUE_K_ROWS | 1u << EPILOGUE_V_ROWS;
     pipeline_shape shape = {.kernels = PIPELINES_LAYER | 1u << VKA_KERNEL_PACK,
                             .weight_dtype = layer->weight_dtype,
                             .cache_dtype = cache->dtype,
                             .pack_dtype = VKA_F32,
                             .attention = {.qk_pad = layer->qk_pad, .v_pad = layer->v_pad},
+                            .epilogues = gives_kv ? cached | given : cached,
                             .reproducible = layer->reproducible};
 
     forward_epilogue_kinds(layer, shape.epilogue);
@@ -21,7 +24,7 @@ static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache
 
 static vka_status prepare_devices(forward_call *call, vka_error *error)
 {
-    const pipeline_shape shape = layer_shape(call->layer, call->cache);
+    const pipeline_shape shape = layer_shape(call->layer, call->cache, forward_gives_kv(call));
     double since = vka_clock_ms();
     vka_status status = VKA_OK;
 
@@ -97,6 +100,9 @@ static vka_status finish_chunk(forward_call *call, const forward_chunk *chunk, v
 {
     vka_status status = wait_chunk(call, chunk, error);
 
+    if (status == VKA_OK) {
+        status = forward_give_kv(call, chunk, error);
+    }
     if (status == VKA_OK && call->pass != FORWARD_APPEND) {
         status = forward_exchange(call, chunk, error);
     }
@@ -224,7 +230,7 @@ vka_status exec_forward(const vka_forward_params *params, vka_error *error)
 
 vka_status exec_prewarm(vka_layer *layer, const vka_cache *cache, vka_error *error)
 {
-    const pipeline_shape shape = layer_shape(layer, cache);
+    const pipeline_shape shape = layer_shape(layer, cache, layer->desc.k_out_norm != 0);
     pipeline_set set;
     vka_status status = VKA_OK;
 

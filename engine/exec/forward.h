@@ -65,6 +65,18 @@ void forward_epilogue_kinds(const vka_layer *layer, epilogue_kind kinds[EPILOGUE
 vka_status forward_record_epilogue(forward_call *call, const forward_chunk *chunk, forward_device *device,
                                    recorder *rec, vka_error *error);
 
+/* What the epilogues of K and of V have beside what all of a chunk share. */
+epilogue_push forward_k_push(const forward_call *call, const forward_device *device, epilogue_push shared);
+epilogue_push forward_v_push(const forward_call *call, const forward_device *device, epilogue_push shared);
+
+/* forward_kv.c: whether the pass hands K and V to the caller; bytes of a device's rows; the epilogues that make them,
+ * *step being set but for its part, target and push; and their way out, after the wait. */
+bool forward_gives_kv(const forward_call *call);
+uint64_t forward_kv_bytes(const forward_call *call, const vka_shard *shard, uint32_t rows);
+vka_status forward_record_kv(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                             epilogue_step *step, vka_error *error);
+vka_status forward_give_kv(forward_call *call, const forward_chunk *chunk, vka_error *error);
+
 /* forward_chunk.c: uploads, records and submits the chunk that the planner holds on one device; nothing is waited for.
  */
 vka_status forward_submit(forward_call *call, forward_chunk *chunk, forward_device *device, vka_error *error);

@@ -93,6 +93,14 @@ vka_status forward_check(const forward_call *call, vka_error *error)
         status = check_out((needed_matrix){"output", call->rows, desc->hidden_size}, &params->output, error);
     }
     if (status == VKA_OK) {
+        const needed_matrix k = {"k_output", call->kv_rows, (uint64_t)desc->kv_heads * desc->head_dim};
+        status = check_out(k, &params->k_output, error);
+    }
+    if (status == VKA_OK) {
+        const needed_matrix v = {"v_output", call->kv_rows, (uint64_t)desc->kv_heads * desc->v_head_dim};
+        status = check_out(v, &params->v_output, error);
+    }
+    if (status == VKA_OK) {
         status = check_buffers(call, params->input_buffers, "input_buffers", error);
     }
     return status == VKA_OK ? check_buffers(call, params->output_buffers, "output_buffers", error) : status;

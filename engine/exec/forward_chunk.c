@@ -9,7 +9,8 @@
 /* Which of a tensor's copies a chunk uses. */
 static uint32_t slot_of(const forward_chunk *chunk, exec_scratch which)
 {
-    bool doubled = which == EXEC_SCRATCH_CALL || which == EXEC_SCRATCH_HIDDEN || which == EXEC_SCRATCH_PARTIAL;
+    bool doubled = which == EXEC_SCRATCH_CALL || which == EXEC_SCRATCH_HIDDEN || which == EXEC_SCRATCH_KV ||
+                   which == EXEC_SCRATCH_PARTIAL;
 
     return doubled ? chunk->slot : 0;
 }
@@ -50,6 +51,7 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
          call_device_bytes(device->device, &call->planner.devices[device->index].heads, call->planner.shared_words)},
         {EXEC_SCRATCH_HIDDEN, row * input_rows(call).stride},
         {EXEC_SCRATCH_QKV, row * layer_qkv_columns(layer, shard)},
+        {EXEC_SCRATCH_KV, forward_kv_bytes(call, shard, chunk->rows)},
         {EXEC_SCRATCH_Q, attended * shard->q_heads * layer->qk_pad},
         {EXEC_SCRATCH_ATTENTION, attended * layer_attention_stride(layer, shard)},
         {EXEC_SCRATCH_SPLIT, device->device->plan.slots * exec_slot_bytes(shard->q_heads, layer->v_pad)},

@@ -16,6 +16,9 @@ void forward_epilogue_kinds(const vka_layer *layer, epilogue_kind kinds[EPILOGUE
 {
     kinds[EPILOGUE_Q] = head_epilogue(layer, false);
     kinds[EPILOGUE_K] = head_epilogue(layer, true);
+    kinds[EPILOGUE_K_ROWS] = head_epilogue(layer, false);
+    kinds[EPILOGUE_K_ROWS].norm |= layer->desc.k_out_norm != 0;
+    kinds[EPILOGUE_V_ROWS] = (epilogue_kind){.bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv};
     kinds[EPILOGUE_V] = (epilogue_kind){.paged = true, .bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv};
 }
 
@@ -39,36 +42,44 @@ static bool chunk_appends_to(const forward_call *call, uint32_t slab)
 /* Hazard parts of a slab: K and V never overlap. */
 enum { PART_K = 1, PART_V = 2 };
 
-static vka_status append_to_slab(const forward_call *call, const forward_device *device, recorder *rec,
-                                 epilogue_step *step, uint32_t slab, vka_error *error)
+epilogue_push forward_k_push(const forward_call *call, const forward_device *device, epilogue_push shared)
 {
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
-    epilogue_push k = step->push, v;
-    uint32_t columns = layer_qkv_columns(layer, shard);
 
-    k.heads = shard->kv_heads;
-    k.src_offset = layer_k_column(layer, shard);
-    k.bias_offset = k.src_offset;
-    k.norm_offset = columns + layer->qk_pad;
-    k.slab = slab;
-    k.page_size = call->cache->pool.page_size;
-    k.page_stride = call->cache->devices[device->index].page_elements;
-    v = k;
-    v.head_dim = layer->desc.v_head_dim;
-    v.head_pad = layer->v_pad;
-    v.src_offset = layer_v_column(layer, shard);
-    v.bias_offset = v.src_offset;
-    v.dst_offset = call->cache->devices[device->index].v_offset;
+    shared.heads = shard->kv_heads;
+    shared.src_offset = shared.bias_offset = layer_k_column(layer, shard);
+    shared.norm_offset = layer_qkv_columns(layer, shard) + layer->qk_pad;
+    return shared;
+}
 
+epilogue_push forward_v_push(const forward_call *call, const forward_device *device, epilogue_push shared)
+{
+    const vka_layer *layer = call->layer;
+    const vka_shard *shard = &device->shard->shard;
+
+    shared.heads = shard->kv_heads;
+    shared.head_dim = layer->desc.v_head_dim;
+    shared.head_pad = layer->v_pad;
+    shared.src_offset = shared.bias_offset = layer_v_column(layer, shard);
+    return shared;
+}
+
+static vka_status append_to_slab(const forward_call *call, const forward_device *device, recorder *rec,
+                                 epilogue_step *step, uint32_t slab, vka_error *error)
+{
+    step->push.slab = slab;
+    step->push.page_size = call->cache->pool.page_size;
+    step->push.page_stride = call->cache->devices[device->index].page_elements;
     step->target = cache_slab(call->cache, device->index, call->params->cache_layer, slab);
     step->part = EPILOGUE_K;
-    step->push = k;
+    step->push = forward_k_push(call, device, step->push);
     step->target_part = PART_K;
     vka_status status = step_epilogue(rec, &device->set, step, error);
     if (status == VKA_OK) {
         step->part = EPILOGUE_V;
-        step->push = v;
+        step->push = forward_v_push(call, device, step->push);
+        step->push.dst_offset = call->cache->devices[device->index].v_offset;
         step->target_part = PART_V;
         status = step_epilogue(rec, &device->set, step, error);
     }
@@ -117,6 +128,10 @@ vka_status forward_record_epilogue(forward_call *call, const forward_chunk *chun
             step.push = shared;
             status = append_to_slab(call, device, rec, &step, slab, error);
         }
+    }
+    if (status == VKA_OK && forward_gives_kv(call)) {
+        step.push = shared;
+        status = forward_record_kv(call, chunk, device, rec, &step, error);
     }
     timing_work(&call->timing, device->index, VKA_STAGE_EPILOGUE, 0, 2.0 * chunk->rows * columns * sizeof(float));
     return status;

@@ -14,7 +14,7 @@ typedef struct layer_device {
     weight_matrix qkv;    /* rows: local Q heads (qk_pad each), K heads (qk_pad), V heads (v_pad) */
     weight_matrix kv;     /* K and V heads, if not causal: their rows are projected apart, and qkv holds Q heads only */
     weight_matrix output; /* rows: hidden; columns: local Q heads (v_pad each) */
-    gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm (qk_pad each) */
+    gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm, k_out norm (qk_pad each) */
 } layer_device;
 
 struct vka_layer {

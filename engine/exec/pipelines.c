@@ -107,8 +107,10 @@ static vka_status get_epilogues(pipeline_request *request, tuning_class heads, p
     vka_status status = VKA_OK;
 
     for (int part = 0; status == VKA_OK && part < EPILOGUE_PARTS; part++) {
-        const vka_spec spec = vka_spec_epilogue(&request->shape->epilogue[part]);
-        status = get_one(request, VKA_KERNEL_EPILOGUE, heads, &spec, &out->epilogue[part], error);
+        if ((request->shape->epilogues >> part & 1u) != 0) {
+            const vka_spec spec = vka_spec_epilogue(&request->shape->epilogue[part]);
+            status = get_one(request, VKA_KERNEL_EPILOGUE, heads, &spec, &out->epilogue[part], error);
+        }
     }
     return status;
 }

@@ -11,7 +11,14 @@ typedef struct kernel_pipeline {
 } kernel_pipeline;
 
 /* What an epilogue is applied to. */
-typedef enum epilogue_part { EPILOGUE_Q, EPILOGUE_K, EPILOGUE_V, EPILOGUE_PARTS } epilogue_part;
+typedef enum epilogue_part {
+    EPILOGUE_Q,
+    EPILOGUE_K,
+    EPILOGUE_V,
+    EPILOGUE_K_ROWS, /* K and V for the caller, to float rows */
+    EPILOGUE_V_ROWS,
+    EPILOGUE_PARTS
+} epilogue_part;
 
 typedef struct pipeline_set {
     kernel_pipeline kernel[VKA_KERNEL_COUNT];       /* all but GEMV and GEMM, */
@@ -31,6 +38,7 @@ typedef struct pipeline_shape {
     vka_dtype pack_dtype;   /* PACK: the destination's */
     attention_kind attention;
     epilogue_kind epilogue[EPILOGUE_PARTS];
+    uint32_t epilogues;           /* which of them, as bits 1 << epilogue_part */
     bool reproducible;            /* nothing that was measured has a say: tuned choices are passed over */
     const vka_variant *candidate; /* what its kernel runs, whatever selection says, so that it can be measured; NULL */
 } pipeline_shape;

@@ -89,7 +89,7 @@ static void fill_output_row(void *user, uint32_t row, matrix_row *out)
 static float constant(const shard_source *source, uint32_t i)
 {
     const vka_layer *layer = source->layer;
-    const vka_tensor *norms[2] = {&source->weights->q_norm, &source->weights->k_norm};
+    const vka_tensor *norms[3] = {&source->weights->q_norm, &source->weights->k_norm, &source->weights->k_out_norm};
     uint32_t columns = layer_qkv_columns(layer, source->shard);
     bool bias = i < columns;
     row_origin origin = qkv_origin(source, bias ? i : 0);
@@ -127,7 +127,7 @@ vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_lay
     const weight_matrix kv = {.rows = columns - kv_first, .depth = layer->kv_hidden_pad, .dtype = layer->weight_dtype};
     const weight_matrix output = {
         .rows = layer->desc.hidden_size, .depth = out->shard.q_heads * layer->v_pad, .dtype = layer->weight_dtype};
-    uint64_t constants = ((uint64_t)columns + 2u * layer->qk_pad) * sizeof(float);
+    uint64_t constants = ((uint64_t)columns + 3u * layer->qk_pad) * sizeof(float);
     vka_status status = gpu_buffer_create(&out->constants, gpu, constants, GPU_MEMORY_DEVICE, "layer constants", error);
 
     if (status == VKA_OK) {

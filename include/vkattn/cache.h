@@ -37,6 +37,13 @@ VKA_API vka_status vka_cache_sequence_truncate(vka_cache *cache, uint32_t sequen
 VKA_API vka_status vka_cache_sequence_length(const vka_cache *cache, uint32_t sequence, uint32_t cache_layer,
                                              uint32_t *length, vka_error *error);
 
+/* Appends tokens on one layer whose keys and values are there already, normed and turned as the layer's own: k [tokens,
+ * kv_heads*head_dim] and v [tokens, kv_heads*v_head_dim], all KV heads of the layer in order, in host memory (F32, F16
+ * or BF16), rounded to the type of the cache. Blocks. On failure the sequence is as before; VKA_ERR_CACHE_FULL says how
+ * many pages are missing. */
+VKA_API vka_status vka_cache_append(vka_cache *cache, uint32_t cache_layer, uint32_t sequence, const vka_tensor *k,
+                                    const vka_tensor *v, vka_error *error);
+
 VKA_API uint32_t vka_cache_free_pages(const vka_cache *cache);
 VKA_API uint64_t vka_cache_device_bytes(const vka_cache *cache, uint32_t device);
 VKA_API vka_dtype vka_cache_dtype(const vka_cache *cache);

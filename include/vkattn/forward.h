@@ -102,7 +102,8 @@ typedef struct vka_forward_params {
     vka_buffer *const *output_buffers; /* one per device: F32 [rows, hidden]; NULL: not wanted */
 
     /* K (normed, turned; with k_out_norm the norm is that one) and V of the new tokens, of all KV heads in order:
-     * [rows, kv_heads*head_dim] and [rows, kv_heads*v_head_dim], rounded as the cache holds them. data == NULL: not
+     * [rows, kv_heads*head_dim] and [rows, kv_heads*v_head_dim], rounded as the cache holds them; in cross attention the
+     * rows are those of kv_input. data == NULL: not
      * wanted. A rank's part is the columns of its KV heads. */
     vka_tensor_out k_output, v_output;
 

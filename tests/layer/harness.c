@@ -248,6 +248,8 @@ static vka_forward_params make_params(layer_rig *rig, const rig_call *call, cons
         .batch = {call->entries, call->count},
         .output = {output->data, output->dtype, output->rows, output->cols, output->stride},
         .output_buffers = call->output_buffers,
+        .k_output = call->k_output,
+        .v_output = call->v_output,
         .kv_tokens = call->kv_tokens,
         .positions = call->positions,
         .position_rows = call->position_rows,

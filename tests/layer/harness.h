@@ -79,6 +79,7 @@ typedef struct rig_call {
     uint32_t input_gap, output_gap;    /* elements between the end of a row and the next; NaN in, guarded out */
     vka_buffer *const *input_buffers;  /* instead of host memory */
     vka_buffer *const *output_buffers; /* beside host memory */
+    vka_tensor_out k_output, v_output; /* data == NULL: not wanted */
     const uint32_t *kv_tokens;         /* [count] rows of kv_input that each entry appends; NULL: none */
     const int32_t *positions;          /* for RoPE; NULL: places in the sequences */
     uint32_t position_rows;            /* 1 or 3; 0 without positions */

@@ -5,6 +5,7 @@
 int run_attend_tests(void);
 int run_attention_tests(void);
 int run_buffers_tests(void);
+int run_kv_tests(void);
 int run_misuse_tests(void);
 int run_mutants_tests(void);
 int run_options_tests(void);

@@ -11,6 +11,7 @@ int main(void)
     failed += run_mutants_tests();
     failed += run_options_tests();
     failed += run_attend_tests();
+    failed += run_kv_tests();
     failed += run_rope_tests();
     failed += run_sequences_tests();
     failed += run_buffers_tests();
