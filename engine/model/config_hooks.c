@@ -118,6 +118,11 @@ vka_status vka_cosmos3_finish(const vka_config_source *source, vka_layer_desc *d
         status = read_flag(source, "use_und_k_norm_for_gen", &out_norm);
     if (status != VKA_OK || source->block != VKA_BLOCK_SELF)
         return status;
+    if (norm && out_norm)
+        return vka_fail(source->error, VKA_ERR_UNSUPPORTED,
+                        "%s: use_und_k_norm_for_gen beside qk_norm_for_text: implementations differ on whether keys "
+                        "handed on then have one norm or two; models have either of the two",
+                        source->label);
     desc->qk_norm = norm ? VKA_QK_NORM_PER_HEAD : VKA_QK_NORM_NONE;
     desc->k_out_norm = out_norm;
     return VKA_OK;

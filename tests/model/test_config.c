@@ -22,6 +22,9 @@
 #define QWEN2                                                                                                          \
     "\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\",\"hidden_size\":96,\"num_hidden_layers\":3,"    \
     "\"num_attention_heads\":6,\"num_key_value_heads\":2"
+#define COSMOS3                                                                                                        \
+    "\"model_type\":\"cosmos3\",\"hidden_size\":96,\"num_hidden_layers\":3,\"num_attention_heads\":6,"                 \
+    "\"num_key_value_heads\":2,\"head_dim\":128"
 #define QWEN3                                                                                                          \
     "\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"hidden_size\":96,\"num_hidden_layers\":3,"    \
     "\"num_attention_heads\":6,\"num_key_value_heads\":2,\"head_dim\":32"
@@ -248,6 +251,15 @@ static void biases_that_a_family_cannot_have(void **state)
     assert_int_equal(layer_of(MISTRAL ",\"sliding_window\":null,\"attention_bias\":false", 0).heads, 6);
 }
 
+static void norms_of_cosmos3(void **state)
+{
+    (void)state;
+    assert_int_equal(layer_of(COSMOS3, 0).qk_norm, VKA_QK_NORM_PER_HEAD);
+    assert_int_equal(layer_of(COSMOS3 ",\"qk_norm_for_text\":false", 0).qk_norm, VKA_QK_NORM_NONE);
+    assert_int_equal(layer_of(COSMOS3 ",\"qk_norm_for_text\":false,\"use_und_k_norm_for_gen\":true", 0).k_out_norm, 1);
+    refused(COSMOS3 ",\"use_und_k_norm_for_gen\":true", VKA_ERR_UNSUPPORTED, "one norm or two");
+}
+
 static void options_not_understood_are_refused_by_name(void **state)
 {
     static const char *const options[] = {
@@ -335,6 +347,7 @@ int main(void)
         cmocka_unit_test(windows),
         cmocka_unit_test(window_refusals),
         cmocka_unit_test(biases_that_a_family_cannot_have),
+        cmocka_unit_test(norms_of_cosmos3),
         cmocka_unit_test(options_not_understood_are_refused_by_name),
         cmocka_unit_test(texts_that_are_not_a_configuration),
         cmocka_unit_test(a_layer_that_is_not_there),

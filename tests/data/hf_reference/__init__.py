@@ -1,1 +1,1 @@
-"""How make_hf_reference.py makes its data: cases (decoders, encoders, formulas) and what is done with each (case, run)."""
+"""How make_hf_reference.py makes its data: cases (decoders, encoders, formulas) and what is done with each (run)."""

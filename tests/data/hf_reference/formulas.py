@@ -4,8 +4,8 @@ InternS2-Mobius (full attention): q_proj gives [query | gate] for each head; RMS
 head; the first part of a head turns, by three positions, interleaved; out * sigmoid(gate), o_proj.
 
 Cosmos3: to_qkv gives [q | k | v]; norm_q and norm_k over the head, eps 1e-6, then RoPE on the whole head, by three
-positions, interleaved. Text: causal; hands on K and V. Where its q and k have no norms (qk_norm_for_text false), the keys
-handed on have one (k_norm_und_for_gen, before RoPE). Images: not causal; keys are the text's, then their own.
+positions, interleaved. Text: causal; hands on K and V. Where its q and k have no norms (qk_norm_for_text false), the
+keys handed on have one (k_norm_und_for_gen, before RoPE). Images: not causal; keys are the text's, then their own.
 """
 
 import torch
