@@ -1,7 +1,5 @@
 /* What prefill and decoding share: bindings, the tile and its head record, visible keys, addresses in the paged cache,
  * and where results go. */
-#include "softmax.glsl"
-
 layout(constant_id = 0) const uint QK_PAD = 8u;
 layout(constant_id = 1) const uint V_PAD = 8u;
 layout(constant_id = 2) const uint V_STRIDE = 8u; /* elements from one vector of V to the next */
@@ -12,6 +10,8 @@ layout(std430, set = 0, binding = 0) readonly buffer Parameters { uint parameter
 #define VKA_STORED_BINDING 2
 #define VKA_VIEW_BINDING   4
 #include "operands.glsl"
+#define VKA_FINISH_ID 6
+#include "finish.glsl"
 layout(std430, set = 0, binding = 3) writeonly buffer Out { vec4 rows_out[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer OutScalars { float scalars_out[]; };
 
@@ -73,13 +73,15 @@ uint output_address(attention_tile tile, uint row, uint head)
     return (tile.row + row) * push.out_stride + head * V_PAD;
 }
 
-/* Octet `column` of the output of (row, head), given its unnormalised sum. */
-void store_output(attention_tile tile, uint row, uint head, uint column, octet sum, float total)
+/* Octet `column` of the output of (row, head), given its unnormalised sum and divisor(). */
+void store_output(attention_tile tile, uint row, uint head, uint column, octet sum, float by)
 {
     uint at = output_address(tile, row, head) / 4u + 2u * column;
-    bool partial = is_partial(tile);
-    rows_out[at] = mix(normalised(sum.lo, total), sum.lo, bvec4(partial));
-    rows_out[at + 1u] = mix(normalised(sum.hi, total), sum.hi, bvec4(partial));
+    bvec4 partial = bvec4(is_partial(tile));
+    vec4 lo = finished(sum.lo, by, tile.row + row, head, 2u * column, V_PAD / 4u);
+    vec4 hi = finished(sum.hi, by, tile.row + row, head, 2u * column + 1u, V_PAD / 4u);
+    rows_out[at] = mix(lo, sum.lo, partial);
+    rows_out[at + 1u] = mix(hi, sum.hi, partial);
 }
 
 /* What accompanies the output of (row, head): m and l, or the log-sum-exp. */
@@ -90,6 +92,9 @@ void store_state(attention_tile tile, uint row, uint head, float maximum, float 
         scalars_out[at] = maximum;
         scalars_out[at + 1u] = total;
     } else if (push.lse_offset != VKA_NO_OFFSET) {
-        scalars_out[push.lse_offset + (tile.row + row) * push.heads + head] = log_sum_exp(maximum, total);
+        scalars_out[push.lse_offset + (tile.row + row) * push.heads + head] =
+            log_sum_exp_with_sink(head, maximum, total);
     }
 }
+
+#include "score.glsl"

@@ -135,15 +135,20 @@ void score_block(attention_tile tile, attention_heads heads, pass now, uint lane
 }
 
 /* Scores into weights. `key`: the first of the block; `seen`: what the lane's query of each group sees of the page. */
-void weigh_block(uint lane, uint key, key_range seen[GROUPS])
+void weigh_block(attention_tile tile, attention_heads heads, pass now, uint lane, uint key, key_range seen[GROUPS])
 {
     [[unroll]] for (uint g = 0u; g < GROUPS; g++) {
+        uint row = query_row(now, 4u * g + lane % 4u);
+        uint head = heads.q_begin + query_head(now, 4u * g + lane % 4u);
         bool visible[PAIRS];
         float maximum = maxima[g];
         [[unroll]] for (uint p = 0u; p < PAIRS; p++) {
             uint own = key + 2u * p + lane / 4u;
             visible[p] = own >= seen[g].begin && own < seen[g].end;
-            weights[g][p] = visible[p] ? weights[g][p] * push.scale : LOWEST;
+            if (MASK)
+                visible[p] = visible[p] && !is_masked(tile, row, head, own);
+            weights[g][p] =
+                visible[p] ? adjusted(weights[g][p] * push.scale, tile, row, head, own) : LOWEST;
             maximum = max(maximum, weights[g][p]);
         }
         maximum = max(maximum, subgroupShuffleXor(maximum, 4u));
@@ -176,8 +181,9 @@ void add_values(pass now, uint lane, uint at[BLOCK])
                     float lo = sums[n][i].lo[c] * factor;
                     float hi = sums[n][i].hi[c] * factor;
                     [[unroll]] for (uint k = 0u; k < BLOCK; k++) {
-                        lo = fma(weight[k], value[n][k].lo[c], lo);
-                        hi = fma(weight[k], value[n][k].hi[c], hi);
+                        bool skip = MASK && weight[k] == 0.0; /* masked, perhaps: then not even times 0 */
+                        lo = skip ? lo : fma(weight[k], value[n][k].lo[c], lo);
+                        hi = skip ? hi : fma(weight[k], value[n][k].hi[c], hi);
                     }
                     sums[n][i].lo[c] = lo;
                     sums[n][i].hi[c] = hi;
@@ -206,7 +212,7 @@ void attend_page(attention_tile tile, attention_heads heads, pass now, uint lane
             v_at[k] = base.y + slot * (V_STRIDE / 8u);
         }
         score_block(tile, heads, now, lane, k_at);
-        weigh_block(lane, key, seen);
+        weigh_block(tile, heads, now, lane, key, seen);
         add_values(now, lane, v_at);
         key += BLOCK;
     } while (key < end);
@@ -261,10 +267,11 @@ void store_queries(attention_tile tile, attention_heads heads, pass now, uint la
         uint head = heads.q_begin + query_head(now, query);
         float maximum = subgroupShuffle(maxima[0], query % 4u);
         float total = subgroupShuffle(totals[0], query % 4u);
+        float by = divisor(head, maximum, total);
         [[unroll]] for (uint n = 0u; n < COLUMNS; n++) {
             uint column = now.chunk * CHUNK + n * LANES + lane;
             if (column < V_OCTETS)
-                store_output(tile, row, head, column, sums[n][0], total);
+                store_output(tile, row, head, column, sums[n][0], by);
         }
         if (lane == 0u)
             store_state(tile, row, head, maximum, total);

@@ -37,13 +37,26 @@ void score_keys(uint q_at[HEADS], uint k_at[KEYS], out vec4 by_head[KEYS])
     }
 }
 
+/* Scores of key `key`, scaled and adjusted; seen.h: head h sees it. */
+vec4 finish_scores(vec4 score, attention_tile tile, attention_heads heads, uint key, inout bvec4 seen)
+{
+    score *= push.scale;
+    [[unroll]] for (uint h = 0u; h < HEADS; h++) {
+        uint head = heads.q_begin + min(h, heads.q_count - 1u);
+        score[h] = adjusted(score[h], tile, 0u, head, key);
+        if (MASK)
+            seen[h] = seen[h] && !is_masked(tile, 0u, head, key);
+    }
+    return score;
+}
+
 /* Scores of this invocation's keys into weights in shared memory; maximum and total are m and l by head, l of this
  * invocation's keys only. Returns the factors for old sums. */
-vec4 weigh_keys(vec4 score[KEYS], uint index, uint count, inout vec4 maximum, inout vec4 total)
+vec4 weigh_keys(vec4 score[KEYS], bvec4 seen[KEYS], uint index, inout vec4 maximum, inout vec4 total)
 {
     vec4 highest = maximum;
     [[unroll]] for (uint t = 0u; t < KEYS; t++)
-        highest = max(highest, mix(vec4(LOWEST), score[t], bvec4(index + t * VKA_LOCAL < count)));
+        highest = max(highest, mix(vec4(LOWEST), score[t], seen[t]));
     exchanged[index] = highest;
     barrier();
     for (uint i = 0u; i < VKA_LOCAL; i++)
@@ -54,7 +67,7 @@ vec4 weigh_keys(vec4 score[KEYS], uint index, uint count, inout vec4 maximum, in
         factor[h] = rescale(maximum[h], highest[h]);
     total *= factor;
     [[unroll]] for (uint t = 0u; t < KEYS; t++) {
-        vec4 weight = mix(vec4(0.0), exp(score[t] - highest), bvec4(index + t * VKA_LOCAL < count));
+        vec4 weight = mix(vec4(0.0), exp(score[t] - highest), seen[t]);
         weights[index + t * VKA_LOCAL] = weight;
         total += weight;
     }
@@ -73,9 +86,12 @@ void add_values(uint index, uint count, vec4 factor)
             [[unroll]] for (uint c = 0u; c < 4u; c++) {
                 vec4 weight = weights[key + c];
                 octet value = load_stored(values[key + c] + column);
-                [[unroll]] for (uint h = 0u; h < HEADS; h++)
-                    sum[h] = octet(fma(vec4(weight[h]), value.lo, sum[h].lo),
-                                   fma(vec4(weight[h]), value.hi, sum[h].hi));
+                [[unroll]] for (uint h = 0u; h < HEADS; h++) {
+                    octet added = octet(fma(vec4(weight[h]), value.lo, sum[h].lo),
+                                        fma(vec4(weight[h]), value.hi, sum[h].hi));
+                    bvec4 skip = bvec4(MASK && weight[h] == 0.0); /* masked, perhaps: then not even times 0 */
+                    sum[h] = octet(mix(added.lo, sum[h].lo, skip), mix(added.hi, sum[h].hi, skip));
+                }
             }
         }
         [[unroll]] for (uint h = 0u; h < HEADS; h++)
@@ -109,9 +125,13 @@ void main()
         }
         vec4 score[KEYS];
         score_keys(q_at, k_at, score);
-        [[unroll]] for (uint t = 0u; t < KEYS; t++)
-            score[t] *= push.scale;
-        vec4 factor = weigh_keys(score, index, count, maximum, total);
+        bvec4 seen[KEYS];
+        [[unroll]] for (uint t = 0u; t < KEYS; t++) {
+            uint i = index + t * VKA_LOCAL;
+            seen[t] = bvec4(i < count);
+            score[t] = finish_scores(score[t], tile, heads, block + min(i, count - 1u), seen[t]);
+        }
+        vec4 factor = weigh_keys(score, seen, index, maximum, total);
         barrier();
         add_values(index, count, factor);
         barrier();
@@ -123,9 +143,10 @@ void main()
     for (uint i = 0u; i < VKA_LOCAL; i++)
         total += exchanged[i];
     for (uint h = 0u; h < heads.q_count; h++) {
+        float by = divisor(heads.q_begin + h, maximum[h], total[h]);
         if (index == h)
             store_state(tile, 0u, heads.q_begin + h, maximum[h], total[h]);
         for (uint column = index, n = 0u; column < V_PAD / 8u; column += VKA_LOCAL, n++)
-            store_output(tile, 0u, heads.q_begin + h, column, sums[n][h], total[h]);
+            store_output(tile, 0u, heads.q_begin + h, column, sums[n][h], by);
     }
 }

@@ -101,10 +101,21 @@ VKA_RECORD_END(epilogue_row)
  * those of K (latent attention: d = 0).
  * Query row r of a tile, position p = tile.position + r, sees key j iff key_begin <= j < key_end, p - j < left and
  * j - p < right; both are at most ATTENTION_NO_LIMIT, which is no limit. Causal: right = 1.
+ * Options, each a specialisation constant, change the score s of row at p, local query head h, key j, in this order:
+ *   softcap: s = softcap * tanh(s / softcap);
+ *   ALiBi:   s += slope[h] * (j - p), slope[h] the float at word slopes_offset + h of the call parameters;
+ *   mask:    s += the float mask_offset + b*mask_batch_stride + h*mask_head_stride + i*mask_row_stride +
+ *            j*mask_key_stride of q's buffer, where b and i are mask_first_row + row + r divided by mask_queries and what
+ *            is left. A mask of -inf hides the key, and so does mask_keys <= j.
+ * ... and what becomes of a finished row:
+ *   sinks:   the float at word sinks_offset + h of the call parameters is the score of one more key, without a value;
+ *   gate:    O is multiplied by the floats gate_offset + (row + r)*gate_stride + head*v_pad + i of q's buffer. Offset and
+ *            stride are multiples of 4.
+ * Masks and gates share q's buffer, because floor devices have four storage buffers and no more.
  * slot_stride == 0: final: O = acc / l (0 if l == 0) at (row + r)*out_stride + head*v_pad + i; if lse_offset is set,
  * out[lse_offset + (row + r)*heads + head] = m + log l (-inf if l == 0).
  * slot_stride > 0: partial: base = ((slot + r*slot_stride)*heads + head)*(v_pad + 8);
- * unnormalised acc at base + i, m at base + v_pad, l at base + v_pad + 1. Nothing seen: acc = 0, m = -3e38, l = 0.
+ * unnormalised acc at base + i, m at base + v_pad, l at base + v_pad + 1. Nothing seen: acc = 0, m = -FLT_MAX, l = 0.
  * Specialisation constants: see attention_kind in engine/kernels/kernels.h. Padding elements of q and K are zeros. */
 #define ATTENTION_NO_LIMIT 0x7fffffffu
 
@@ -122,6 +133,19 @@ VKA_RECORD_BEGIN(attention_push)
     VKA_FLOAT scale;
     VKA_UINT left;
     VKA_UINT right;
+    VKA_FLOAT softcap;
+    VKA_UINT sinks_offset;
+    VKA_UINT slopes_offset;
+    VKA_UINT gate_offset;
+    VKA_UINT gate_stride;
+    VKA_UINT mask_offset;
+    VKA_UINT mask_batch_stride; /* 0 where the mask is the same for all; as the other strides */
+    VKA_UINT mask_head_stride;
+    VKA_UINT mask_row_stride;
+    VKA_UINT mask_key_stride;
+    VKA_UINT mask_keys;
+    VKA_UINT mask_queries;
+    VKA_UINT mask_first_row;
 VKA_RECORD_END(attention_push)
 
 VKA_RECORD_BEGIN(attention_tile)
@@ -142,14 +166,18 @@ VKA_RECORD_BEGIN(attention_heads)
     VKA_UINT reserved;
 VKA_RECORD_END(attention_heads)
 
-/* COMBINE. Bindings: 0 call parameters, 1 partials (layout above), 2 out. One workgroup per (entry, head).
- * m = max m_i; w_i = 0 if l_i == 0, else exp(m_i - m); l = sum w_i l_i; O = sum w_i acc_i / l (0 if l == 0). */
+/* COMBINE. Bindings: 0 call parameters, 1 partials (layout above), 2 out, 3 q's buffer. One workgroup per (entry, head).
+ * m = max m_i; w_i = 0 if l_i == 0, else exp(m_i - m); l = sum w_i l_i; O = sum w_i acc_i / l (0 if l == 0). Then sinks
+ * and gate, as above. */
 VKA_RECORD_BEGIN(combine_push)
     VKA_UINT entry_offset; /* words: first combine_row */
     VKA_UINT heads;
     VKA_UINT v_pad;
     VKA_UINT out_stride;
     VKA_UINT lse_offset;
+    VKA_UINT sinks_offset;
+    VKA_UINT gate_offset;
+    VKA_UINT gate_stride;
 VKA_RECORD_END(combine_push)
 
 VKA_RECORD_BEGIN(combine_row)

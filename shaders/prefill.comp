@@ -13,7 +13,7 @@ const uint QUADS = BLOCK / 4u;
 const uint COLUMNS = (V_PAD / 8u + LANES - 1u) / LANES; /* octets of V per invocation, rounded up */
 
 shared vec4 weights[VKA_TILE_ROWS][QUADS + 1u]; /* scores, then weights; one more against bank conflicts */
-shared float factors[VKA_TILE_ROWS];            /* what old sums of a row are multiplied by; at the end l */
+shared float factors[VKA_TILE_ROWS];            /* what old sums of a row are multiplied by; at the end divisors */
 shared uvec2 addresses[2][BLOCK];               /* of this block and the next */
 
 octet sums[COLUMNS][ROWS];
@@ -50,22 +50,30 @@ void score_block(attention_tile tile, uint head, uint row, uint lane, uint parit
     }
 }
 
-bvec4 visible(key_range range, uint key)
+bvec4 visible(attention_tile tile, uint row, uint head, key_range range, uint key)
 {
-    return lessThan(key + uvec4(0u, 1u, 2u, 3u) - range.begin, uvec4(range.end - range.begin));
+    bvec4 seen = lessThan(key + uvec4(0u, 1u, 2u, 3u) - range.begin, uvec4(range.end - range.begin));
+    if (MASK)
+        [[unroll]] for (uint c = 0u; c < 4u; c++)
+            seen[c] = seen[c] && !is_masked(tile, row, head, key + c);
+    return seen;
 }
 
 /* Scores of a row into weights; state is (m, l). */
-void weigh_row(uint row, uint block, key_range range, inout vec2 state)
+void weigh_row(attention_tile tile, uint row, uint head, uint block, key_range range, inout vec2 state)
 {
     float maximum = state.x;
     for (uint i = 0u; i < QUADS; i++) {
-        vec4 score = mix(vec4(LOWEST), weights[row][i], visible(range, block + 4u * i));
+        if (SOFTCAP || ALIBI || MASK)
+            [[unroll]] for (uint c = 0u; c < 4u; c++)
+                weights[row][i][c] = adjusted(weights[row][i][c], tile, row, head, block + 4u * i + c);
+        vec4 score = mix(vec4(LOWEST), weights[row][i], visible(tile, row, head, range, block + 4u * i));
         maximum = max(maximum, max(max(score.x, score.y), max(score.z, score.w)));
     }
     vec4 total = vec4(0.0);
     for (uint i = 0u; i < QUADS; i++) {
-        vec4 weight = mix(vec4(0.0), exp(weights[row][i] - maximum), visible(range, block + 4u * i));
+        vec4 weight =
+            mix(vec4(0.0), exp(weights[row][i] - maximum), visible(tile, row, head, range, block + 4u * i));
         weights[row][i] = weight;
         total += weight;
     }
@@ -138,7 +146,7 @@ void main()
         if (busy)
             score_block(tile, heads.q_begin, row, lane, parity);
         barrier();
-        weigh_row(index, block, own, state);
+        weigh_row(tile, index, heads.q_begin, block, own, state);
         barrier();
         if (busy)
             add_block(row, lane, block, group, parity);
@@ -146,7 +154,7 @@ void main()
     }
 
     barrier();
-    factors[index] = state.y;
+    factors[index] = divisor(heads.q_begin, state.x, state.y);
     barrier();
     if (index < tile.rows)
         store_state(tile, index, heads.q_begin, state.x, state.y);

@@ -1,7 +1,8 @@
 /* Online softmax: (m, l) of a row are its running maximum and the sum of exp(score - m). Invisible keys are left out by
  * select; exp and products of what is not visible are never used. */
 
-const float LOWEST = -3e38; /* of the running maximum: finite, so that no infinity is subtracted from another */
+const float LOWEST = -3.402823466e38; /* of the running maximum: finite, so that no infinity is subtracted from
+                                       * another, and no score is below it */
 
 /* What old sums are multiplied by when the maximum rises; exactly 1 when it stays, so that a block in which a row sees
  * nothing leaves its bits alone. */

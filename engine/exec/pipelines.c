@@ -118,7 +118,7 @@ static vka_status get_epilogues(pipeline_request *request, tuning_class heads, p
 static vka_status get_kernel(pipeline_request *request, vka_kernel kernel, pipeline_set *out, vka_error *error)
 {
     const pipeline_shape *shape = request->shape;
-    const vka_spec attention = vka_spec_attention(&shape->attention);
+    const vka_spec attention = vka_spec_attention(&shape->attention), combine = vka_spec_combine(&shape->attention);
     tuning_class heads = tuning_head_class(shape->attention.qk_pad, shape->attention.v_pad);
 
     switch (kernel) {
@@ -130,6 +130,8 @@ static vka_status get_kernel(pipeline_request *request, vka_kernel kernel, pipel
     case VKA_KERNEL_PREFILL:
     case VKA_KERNEL_DECODE:
         return get_one(request, kernel, heads, &attention, &out->kernel[kernel], error);
+    case VKA_KERNEL_COMBINE:
+        return get_one(request, kernel, heads, &combine, &out->kernel[kernel], error);
     default:
         return get_one(request, kernel, heads, NULL, &out->kernel[kernel], error);
     }

@@ -111,9 +111,12 @@ static vka_status combine_splits(recorder *rec, const pipeline_set *set, const a
                                .heads = step->push.heads,
                                .v_pad = step->v_pad,
                                .out_stride = step->push.out_stride,
-                               .lse_offset = step->push.lse_offset};
-    const step_buffer buffers[3] = {reads(step->call), reads(step->split),
-                                    writes(step->out, step->plan->launch_count + 1)};
+                               .lse_offset = step->push.lse_offset,
+                               .sinks_offset = step->push.sinks_offset,
+                               .gate_offset = step->push.gate_offset,
+                               .gate_stride = step->push.gate_stride};
+    const step_buffer buffers[4] = {reads(step->call), reads(step->split),
+                                    writes(step->out, step->plan->launch_count + 1), reads(step->q)};
     uint32_t groups[3];
 
     vka_groups_combine(kernel->variant, step->plan->row_count, push.heads, groups);

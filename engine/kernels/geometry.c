@@ -69,7 +69,14 @@ void vka_groups_pack(const vka_variant *variant, const pack_push *push, uint32_t
 
 vka_spec vka_spec_attention(const attention_kind *kind)
 {
-    return (vka_spec){3, {kind->qk_pad, kind->v_pad, kind->v_stride != 0 ? kind->v_stride : kind->v_pad}};
+    return (vka_spec){8,
+                      {kind->qk_pad, kind->v_pad, kind->v_stride != 0 ? kind->v_stride : kind->v_pad, kind->softcap,
+                       kind->alibi, kind->mask, kind->sinks, kind->gate}};
+}
+
+vka_spec vka_spec_combine(const attention_kind *kind)
+{
+    return (vka_spec){2, {kind->sinks, kind->gate}};
 }
 
 vka_spec vka_spec_epilogue(const epilogue_kind *kind)

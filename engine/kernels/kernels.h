@@ -6,28 +6,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../shaders/params.h"
 #include "base/caps.h"
+#include "../../shaders/params.h"
 #include "vkattn/tensor.h"
 
 /* X(ENUM, "name") */
-#define VKA_KERNEL_LIST(X)                                                                                             \
-    X(VKA_KERNEL_GEMM, "gemm")         /* Y = X W^T, many rows */                                                      \
-    X(VKA_KERNEL_GEMV, "gemv")         /* Y = X W^T, few rows */                                                       \
-    X(VKA_KERNEL_EPILOGUE, "epilogue") /* bias, QK-norm, RoPE, append */                                               \
-    X(VKA_KERNEL_PREFILL, "prefill")   /* attention, tiles of many rows */                                             \
-    X(VKA_KERNEL_DECODE, "decode")     /* attention, one row, split keys */                                            \
-    X(VKA_KERNEL_COMBINE, "combine")   /* merge of split attention */                                                  \
-    X(VKA_KERNEL_PACK, "pack")         /* strided copy with padding */                                                 \
-    X(VKA_KERNEL_PEAK_FMA, "peak_fma") /* what the device can do at best */                                            \
-    X(VKA_KERNEL_PEAK_READ, "peak_read")                                                                               \
+#define VKA_KERNEL_LIST(X)                                                     \
+    X(VKA_KERNEL_GEMM, "gemm")          /* Y = X W^T, many rows */             \
+    X(VKA_KERNEL_GEMV, "gemv")          /* Y = X W^T, few rows */              \
+    X(VKA_KERNEL_EPILOGUE, "epilogue")  /* bias, QK-norm, RoPE, append */      \
+    X(VKA_KERNEL_PREFILL, "prefill")    /* attention, tiles of many rows */    \
+    X(VKA_KERNEL_DECODE, "decode")      /* attention, one row, split keys */   \
+    X(VKA_KERNEL_COMBINE, "combine")    /* merge of split attention */         \
+    X(VKA_KERNEL_PACK, "pack")          /* strided copy with padding */        \
+    X(VKA_KERNEL_PEAK_FMA, "peak_fma")   /* what the device can do at best */  \
+    X(VKA_KERNEL_PEAK_READ, "peak_read")                                       \
     X(VKA_KERNEL_PEAK_COPY, "peak_copy")
 
 typedef enum vka_kernel {
 #define VKA_KERNEL_ENUM(name, text) name,
     VKA_KERNEL_LIST(VKA_KERNEL_ENUM)
 #undef VKA_KERNEL_ENUM
-        VKA_KERNEL_COUNT
+    VKA_KERNEL_COUNT
 } vka_kernel;
 
 const char *vka_kernel_name(vka_kernel kernel);
@@ -36,17 +36,17 @@ const char *vka_kernel_name(vka_kernel kernel);
 typedef struct vka_variant {
     const char *name;
     vka_kernel kernel;
-    vka_dtype dtype; /* of weights (gemm, gemv), cache (epilogue, prefill, decode), destination (pack);
-                        VKA_DTYPE_DEFAULT: any */
+    vka_dtype dtype;        /* of weights (gemm, gemv), cache (epilogue, prefill, decode), destination (pack);
+                               VKA_DTYPE_DEFAULT: any */
     const uint32_t *spirv;
     size_t spirv_bytes;
-    uint64_t needs;        /* capability bits */
-    int priority;          /* highest wins among those that can run and whose workgroups fill a subgroup */
-    uint32_t local_size;   /* invocations per workgroup */
-    uint32_t tile_rows;    /* rows of the result per workgroup: GEMM, GEMV m-tile; PREFILL query rows; else 1 */
-    uint32_t tile_cols;    /* GEMM, GEMV: columns of the result per workgroup; EPILOGUE: heads, PREFILL, DECODE: query
-                              heads per workgroup; PEAK_FMA: chains; else 1 */
-    uint32_t shared_bytes; /* for the largest head size */
+    uint64_t needs;         /* capability bits */
+    int priority;           /* highest wins among those that can run and whose workgroups fill a subgroup */
+    uint32_t local_size;    /* invocations per workgroup */
+    uint32_t tile_rows;     /* rows of the result per workgroup: GEMM, GEMV m-tile; PREFILL query rows; else 1 */
+    uint32_t tile_cols;     /* GEMM, GEMV: columns of the result per workgroup; EPILOGUE: heads, PREFILL, DECODE: query
+                               heads per workgroup; PEAK_FMA: chains; else 1 */
+    uint32_t shared_bytes;  /* for the largest head size */
     uint32_t storage_bindings;
     uint32_t texel_bindings; /* after the storage bindings, see vka_texel_operand() */
     uint32_t push_bytes;
@@ -91,10 +91,12 @@ void vka_groups_attention(const vka_variant *variant, uint32_t tiles, uint32_t h
 void vka_groups_combine(const vka_variant *variant, uint32_t entries, uint32_t heads, uint32_t groups[3]);
 void vka_groups_pack(const vka_variant *variant, const pack_push *push, uint32_t groups[3]);
 
-/* What attention is specialised for: its constants, in this order. */
+/* What attention is specialised for: its constants, in this order. COMBINE has the last two. */
 typedef struct attention_kind {
     uint32_t qk_pad, v_pad;
     uint32_t v_stride; /* elements between vectors of V in the cache; 0: v_pad */
+    uint32_t softcap, alibi, mask; /* what scores go through, if anything: 0 or 1 */
+    uint32_t sinks, gate;          /* what becomes of a finished row */
 } attention_kind;
 
 /* What an epilogue does: its specialisation constants, in this order. */
@@ -116,6 +118,7 @@ typedef struct vka_spec {
 } vka_spec;
 
 vka_spec vka_spec_attention(const attention_kind *kind);
+vka_spec vka_spec_combine(const attention_kind *kind);
 vka_spec vka_spec_epilogue(const epilogue_kind *kind);
 
 #endif

@@ -4,6 +4,14 @@
 
 #include "kernels/rig.h"
 
+/* Additive masks with holes of -inf, and rows in which nothing is seen. */
+typedef enum case_masks {
+    MASK_NONE,
+    MASK_FULL, /* [heads, rows, keys], the second of two batches */
+    MASK_KEYS, /* [1, 1, keys - 3]: the last three are hidden; K and V of what it hides are NaN */
+    MASK_ROWS, /* [1, rows, 1] */
+} case_masks;
+
 typedef struct attention_case {
     uint32_t qk_dim, v_dim, kv_heads, group, page_size;
     uint32_t rows, keys;
@@ -15,6 +23,9 @@ typedef struct attention_case {
     float amplitude;               /* of Q and K; 0: 1 */
     bool equal_keys;               /* all keys the same */
     uint32_t bad_key;              /* its values are NaN; 0: none */
+    float softcap;                 /* 0: none */
+    bool sinks, alibi, gate;
+    case_masks mask;
 } attention_case;
 
 /* Checks O and log-sum-exp, that guards stand, that poison outside of the valid data changes no bit, and that planted

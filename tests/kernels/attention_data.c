@@ -41,8 +41,44 @@ float case_q(const attention_case *c, uint32_t row, uint32_t head, uint32_t i)
     return value * amplitude(c);
 }
 
+float case_sink(uint32_t head)
+{
+    return 1.5f + noise(140, head);
+}
+
+float case_slope(uint32_t head)
+{
+    return 0.25f / (float)(1 + head);
+}
+
+/* From every row and head. */
+static bool is_hidden_key(const attention_case *c, uint32_t key)
+{
+    return c->mask == MASK_KEYS && (key % 11 == 5 || key + 3 >= c->keys);
+}
+
+float case_mask(const attention_case *c, uint32_t row, uint32_t head, uint32_t key)
+{
+    if (c->mask == MASK_NONE)
+        return 0;
+    if (c->mask == MASK_KEYS)
+        return is_hidden_key(c, key) ? -INFINITY : noise(150, key);
+    if (row % 7 == 5) /* sees nothing */
+        return -INFINITY;
+    if (c->mask == MASK_ROWS)
+        return noise(151, row);
+    return (row + head + key) % 5 == 3 ? -INFINITY : noise(152 + head, row * 10000 + key);
+}
+
+float case_gate(uint32_t row, uint32_t head, uint32_t i)
+{
+    return 0.5f + 0.5f * noise(180 + head, row * 1000 + i);
+}
+
 float case_k(const attention_case *c, vka_dtype dtype, uint32_t key, uint32_t kv_head, uint32_t i)
 {
+    if (is_hidden_key(c, key))
+        return NAN;
     float value = noise(60 + kv_head, (c->equal_keys ? 0 : key) * 1000 + i);
     if (i == 0 && is_planted(c, key) && !c->equal_keys)
         value = 1.5f / (float)case_scale(c); /* a score of 3 more */
@@ -54,7 +90,7 @@ float case_v(const attention_case *c, vka_dtype dtype, uint32_t key, uint32_t kv
     if (c->v_in_k)
         return case_k(c, dtype, key, kv_head, i);
     float value = noise(100 + kv_head, key * 1000 + i) + 0.25f * (float)kv_head;
-    if (c->bad_key > 0 && key == c->bad_key)
+    if ((c->bad_key > 0 && key == c->bad_key) || is_hidden_key(c, key))
         return NAN;
     if (is_planted(c, key))
         value += 2 + (float)(key % 29) / 8;

@@ -286,9 +286,14 @@ static void sizes_and_kinds_become_constants(void **state)
     const epilogue_kind kind = {.rotary_dim = 64, .paged = true, .norm = true, .rotary_offset = 12, .clip = -2};
     const attention_kind plain = {.qk_pad = 192, .v_pad = 128}, latent = {.qk_pad = 576, .v_pad = 512, .v_stride = 576};
     const vka_spec heads = vka_spec_attention(&plain), epilogue = vka_spec_epilogue(&kind);
-    assert_int_equal(heads.count, 3);
+    assert_int_equal(heads.count, 8);
     assert_true(heads.value[0] == 192 && heads.value[1] == 128 && heads.value[2] == 128);
     assert_int_equal(vka_spec_attention(&latent).value[2], 576);
+    const attention_kind all = {.softcap = 1, .alibi = 2, .mask = 3, .sinks = 4, .gate = 5};
+    const vka_spec options = vka_spec_attention(&all), combine = vka_spec_combine(&all);
+    for (uint32_t i = 3; i < 8; i++)
+        assert_int_equal(options.value[i], i - 2);
+    assert_true(combine.count == 2 && combine.value[0] == 4 && combine.value[1] == 5);
     assert_int_equal(epilogue.count, 9);
     assert_true(epilogue.value[0] == 64 && epilogue.value[1] == 1 && epilogue.value[2] == 0 && epilogue.value[3] == 1);
     assert_true(epilogue.value[4] == 0 && epilogue.value[5] == 12 && epilogue.value[8] == 0xc0000000u);

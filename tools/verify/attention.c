@@ -4,6 +4,11 @@
  *     E = 2 max ds + 4u (3 (1 + nb) + 2R) + 2uR + 2u + 2 (n + 2 nb) u + 5u
  *     ds_j = (d + 4) u * scale * sum |q||k_j|        R = min(max s - min s, 30)
  *
+ * A softcap c adds 12 u c to ds: with x = s / c and tanh x = 1 - 2 / (exp 2x + 1), exp is off by (6 + 8x) u, which
+ * tanh' / 2 <= 1/2 scales to 4 u at most; the division gives 5 u, that of s / c (5 u of x, scaled by tanh') 2.3 u, and
+ * the difference is rounded. ALiBi and mask add a rounding of the product and one of each sum, 2 u of what is added and
+ * of the score. A sink is one more score and one more rescale. A gate multiplies value and bound, and rounds once more.
+ *
  * ds bounds the error of a score; exp is good to 3 + 2|x| ULP and is taken once per key and once per rescale; weights
  * below exp(-30) do not matter; then come the rounding of a weight, the sums over keys, and the division.
  * The log-sum-exp m + log l adds to E the error of log (3 ULP, 2^-21 near 1) and of the sum. */
@@ -21,7 +26,8 @@ typedef struct attention_row {
     size_t row;
     size_t begin, end; /* keys that the row sees */
     size_t skipped;    /* left out by a mutant; SIZE_MAX: none */
-    double *score;     /* [end - begin] */
+    double *score;     /* [end - begin]; -INFINITY: masked, or left out */
+    size_t seen;       /* keys that have a score */
     double highest, lowest;
     double score_error;                 /* max ds */
     double total;                       /* sum of exp(s - highest) */
@@ -49,6 +55,17 @@ static double dot(const float *a, const float *b, size_t count, double *magnitud
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+static double mask_of(const attention_row *row, size_t key)
+{
+    const verify_attention_params *p = row->params;
+    return key < p->mask_keys ? (double)p->mask[row->row * p->mask_row_stride + key * p->mask_key_stride] : -INFINITY;
+}
+
+static bool is_masked(const attention_row *row, size_t key)
+{
+    return row->params->mask && mask_of(row, key) == -INFINITY;
+}
+
 static void find_visible(attention_row *row)
 {
     const verify_attention_params *p = row->params;
@@ -70,6 +87,27 @@ static void find_visible(attention_row *row)
         row->skipped = (row->begin + row->end) / 2;
     if (p->mutant == VERIFY_MASK_OFF_BY_ONE && end > begin)
         row->skipped = row->end - 1;
+    while (row->skipped != SIZE_MAX && row->skipped > row->begin && is_masked(row, row->skipped))
+        row->skipped--;
+}
+
+/* Softcap, ALiBi and mask; returns what they add to the error of the score. */
+static double adjust(const attention_row *row, size_t key, double *score)
+{
+    const verify_attention_params *p = row->params;
+    double error = 0;
+    if (p->softcap > 0) {
+        *score = p->softcap * tanh(*score / p->softcap);
+        error += 12 * UNIT * p->softcap;
+    }
+    double terms[2] = {p->slope * (double)((int64_t)key - p->position - (int64_t)row->row),
+                       p->mask ? mask_of(row, key) : 0};
+    for (int i = 0; i < 2; i++) {
+        *score += terms[i];
+        if (terms[i] != 0)
+            error += 2 * UNIT * (fabs(terms[i]) + fabs(*score));
+    }
+    return error;
 }
 
 static void score_keys(attention_row *row, size_t kv_head)
@@ -77,32 +115,37 @@ static void score_keys(attention_row *row, size_t kv_head)
     const verify_attention_params *p = row->params;
     double scale = p->mutant == VERIFY_WRONG_SCALE ? p->scale * 1.01 : p->scale;
     double units = ((double)p->qk_dim + 4) * UNIT * fabs(scale);
-    row->highest = -INFINITY;
-    row->lowest = INFINITY;
+    row->highest = p->sink ? (double)*p->sink : -INFINITY;
+    row->lowest = p->sink ? (double)*p->sink : INFINITY;
     row->score_error = 0;
+    row->seen = 0;
     for (size_t j = row->begin; j < row->end; j++) {
         double magnitude;
         const float *key = p->k + j * p->k_key_stride + kv_head * p->k_head_stride;
-        double score = scale * dot(p->q + row->row * p->q_stride, key, p->qk_dim, &magnitude);
-        row->score[j - row->begin] = score;
-        if (j == row->skipped)
+        double *score = &row->score[j - row->begin];
+        *score = -INFINITY;
+        if (j == row->skipped || is_masked(row, j))
             continue;
-        row->highest = fmax(row->highest, score);
-        row->lowest = fmin(row->lowest, score);
-        row->score_error = fmax(row->score_error, units * magnitude);
+        double product = scale * dot(p->q + row->row * p->q_stride, key, p->qk_dim, &magnitude);
+        *score = product;
+        double error = units * magnitude + adjust(row, j, score);
+        row->highest = fmax(row->highest, *score);
+        row->lowest = fmin(row->lowest, *score);
+        row->score_error = fmax(row->score_error, error);
+        row->seen++;
     }
 }
 
 static void add_values(attention_row *row, size_t kv_head)
 {
     const verify_attention_params *p = row->params;
-    row->total = 0;
+    row->total = p->sink && *p->sink > -INFINITY ? exp((double)*p->sink - row->highest) : 0;
     for (size_t i = 0; i < p->v_dim; i++) {
         row->sum[i] = 0;
         row->magnitude[i] = 0;
     }
     for (size_t j = row->begin; j < row->end; j++) {
-        if (j == row->skipped)
+        if (row->score[j - row->begin] == -INFINITY)
             continue;
         double weight = exp(row->score[j - row->begin] - row->highest);
         const float *value = p->v + j * p->v_key_stride + kv_head * p->v_head_stride;
@@ -119,6 +162,7 @@ static double relative_error(const attention_row *row)
 {
     double keys = (double)(row->end - row->begin);
     double rescales = row->params->rescales > 0 ? (double)row->params->rescales : keys / 16 + 2;
+    rescales += row->params->sink ? 1 : 0;
     double range = fmin(row->highest - row->lowest, 30);
     return 2 * row->score_error +
            UNIT * (4 * (3 * (1 + rescales) + 2 * range) + 2 * range + 2 + 2 * (keys + 2 * rescales) + 5);
@@ -129,8 +173,13 @@ static void judge(const attention_row *row, verify_result results[2])
     const verify_attention_params *p = row->params;
     double error = row->total > 0 ? relative_error(row) : 0;
     for (size_t i = 0; i < p->v_dim; i++) {
-        double want = row->total > 0 ? row->sum[i] / row->total : 0;
-        double bound = row->total > 0 ? error * row->magnitude[i] / row->total + UNIT * fabs(want) : 0;
+        double want = row->seen > 0 ? row->sum[i] / row->total : 0;
+        double bound = row->seen > 0 ? error * row->magnitude[i] / row->total + UNIT * fabs(want) : 0;
+        if (p->gate) {
+            double gate = (double)p->gate[row->row * p->gate_stride + i];
+            want *= gate;
+            bound = bound * fabs(gate) + UNIT * fabs(want);
+        }
         verify_element(&results[0], row->row * p->v_dim + i, (double)p->got[row->row * p->got_stride + i], want, bound);
     }
     if (!p->lse)

@@ -115,9 +115,17 @@ typedef struct verify_attention_params {
     int64_t position;      /* of row 0, where key 0 has position 0; row r sees key j iff, with p = position + r, */
     bool causal;           /* ... j <= p */
     uint32_t window;       /* ... and, unless 0, p - j < window */
-    uint32_t window_right; /* ... and, unless 0, j - p < window_right */
-    size_t rescales;       /* key blocks and merges of splits that the device went through; 0: bounded from `keys` */
-    const float *got;      /* element i: row*got_stride + i */
+    uint32_t window_right; /* ... and, unless 0, j - p < window_right, and the mask is not -inf */
+    double softcap;        /* unless 0, a score becomes softcap * tanh(score / softcap) */
+    double slope;          /* ... then slope * (j - p) is added */
+    const float *mask;     /* ... then element r*mask_row_stride + j*mask_key_stride; NULL: nothing */
+    size_t mask_row_stride, mask_key_stride;
+    size_t mask_keys;  /* keys from this one on are hidden; with a mask only */
+    const float *sink; /* one more score, of no key; NULL: none */
+    const float *gate; /* row*gate_stride + i, multiplies O; NULL: none */
+    size_t gate_stride;
+    size_t rescales;  /* key blocks and merges of splits that the device went through; 0: bounded from `keys` */
+    const float *got; /* element i: row*got_stride + i */
     size_t got_stride;
     const float *lse; /* log-sum-exp of row: row*lse_stride; or NULL */
     size_t lse_stride;
@@ -125,7 +133,8 @@ typedef struct verify_attention_params {
 } verify_attention_params;
 
 /* Checks O into *result and, where given, the log-sum-exp into *lse_result (NULL: into *result). A row that sees
- * nothing must be exactly 0 and -inf. The index of an element is row*v_dim + i, that of a log-sum-exp is the row. */
+ * nothing must be exactly 0 and -inf (with a sink: its score). The index of an element is row*v_dim + i, that of a
+ * log-sum-exp is the row. */
 vka_status verify_attention(const verify_attention_params *params, verify_result *result, verify_result *lse_result,
                             vka_error *error);
 
