@@ -13,62 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "model/index.h"
-#include "vkattn/model.h"
-
-static char folder[] = "/tmp/vkattn-checkpoint-XXXXXX";
-
-static const char *const files[] = {"config.json", "model.safetensors", "model.safetensors.index.json", "a.safetensors",
-                                    "b.safetensors"};
-
-enum { FILES = sizeof(files) / sizeof(files[0]) };
-
-static void path_of(char path[128], const char *file)
-{
-    snprintf(path, 128, "%s/%s", folder, file);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int empty_folder(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < FILES; i++) {
-        char path[128];
-
-        path_of(path, files[i]);
-        unlink(path);
-    }
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    empty_folder(state);
-    return rmdir(folder);
-}
-
-static void write_text(const char *file, const char *text)
-{
-    const vka_piece piece = {.data = text, .size = strlen(text)};
-    char path[128];
-
-    path_of(path, file);
-    assert_int_equal(vka_write_file(path, &piece, 1, NULL), VKA_OK);
-}
-
-static void write_tensors(const char *file, const vka_named_tensor *tensors, size_t count)
-{
-    char path[128];
-
-    path_of(path, file);
-    assert_int_equal(vka_tensor_file_write(path, tensors, count, NULL), VKA_OK);
-}
+#include "model/scratch_folder.h"
 
 /* hidden 8, 2 heads of 4, 1 KV head; layer 1 of 2. */
 #define LLAMA                                                                                                          \
