@@ -14,7 +14,8 @@ void GEMV_SUM(uint row, uint rows, uint column, uint depth_lane)
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
             sum[c][r] = 0.0;
     }
-    for (uint k = depth_lane; k < push.depth / 8u; k += DEPTH_LANES) {
+    uint octets = push.depth / 8u; /* read once, not at every test */
+    for (uint k = depth_lane; k < octets; k += DEPTH_LANES) {
         octet x[GEMV_ROWS];
         [[unroll]] for (uint r = 0u; r < GEMV_ROWS; r++)
             x[r] = load_floats(x_at[r] + 2u * k);
