@@ -72,6 +72,8 @@ static void read_reference(hf_block *b)
     b->kv_input = find_rows(b, "kv_input", d->kv_hidden_size);
     b->k_output = find_rows(b, "k_output", d->kv_heads * d->head_dim);
     b->v_output = find_rows(b, "v_output", d->kv_heads * d->v_head_dim);
+    b->cached_k = find_rows(b, "cached_k", d->kv_heads * d->head_dim);
+    b->cached_v = find_rows(b, "cached_v", d->kv_heads * d->v_head_dim);
     require(b->prefill_input.rows > 0 && b->prefill_output.rows == b->prefill_input.rows, "%s: no prefill", b->name);
     require(b->decode_output.rows == b->decode_input.rows, "%s: decoding is not whole", b->name);
     b->sequences = find_lengths(b, "lengths", b->length);

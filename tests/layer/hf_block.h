@@ -36,7 +36,8 @@ typedef struct hf_block {
     uint32_t sequences, decode_steps;
     uint32_t length[HF_SEQUENCES], kv_length[HF_SEQUENCES];
     hf_rows prefill_input, prefill_output, decode_input, decode_output, kv_input, k_output, v_output;
-    uint32_t position_rows; /* 3 where positions are given, else 0 */
+    hf_rows cached_k, cached_v; /* keys and values that are there before the prefill */
+    uint32_t position_rows;     /* 3 where positions are given, else 0 */
     uint32_t position_count;
     int32_t *positions; /* [3, position_count] */
 } hf_block;

@@ -16,6 +16,8 @@ const hf_case hf_cases[] = {
     {"qwen3-vl", VKA_BLOCK_SELF, 0, NULL},      {"bert", VKA_BLOCK_SELF, 0, NULL},
     {"minilm", VKA_BLOCK_SELF, 3, NULL},        {"t5", VKA_BLOCK_CROSS, 0, NULL},
     {"whisper", VKA_BLOCK_CROSS, 0, NULL},      {"whisper", VKA_BLOCK_ENCODER, 0, NULL},
+    {"cosmos3", VKA_BLOCK_SELF, 0, NULL},       {"cosmos3", VKA_BLOCK_CROSS, 0, NULL},
+    {"cosmos3-edge", VKA_BLOCK_SELF, 0, NULL},  {"cosmos3-edge", VKA_BLOCK_CROSS, 0, NULL},
 };
 
 const size_t hf_case_count = sizeof(hf_cases) / sizeof(hf_cases[0]);

@@ -97,6 +97,25 @@ static bool alibi_dropped(hf_block *b, void **owned)
     return sloped;
 }
 
+static bool norm_of_handed_keys_dropped(hf_block *b, void **owned)
+{
+    bool normed = b->desc.k_out_norm != 0;
+
+    (void)owned;
+    b->desc.k_out_norm = 0;
+    b->weights.k_out_norm.data = NULL;
+    return normed;
+}
+
+static bool cached_keys_dropped(hf_block *b, void **owned)
+{
+    bool cached = b->cached_k.data != NULL;
+
+    (void)owned;
+    b->cached_k = b->cached_v = (hf_rows){0};
+    return cached;
+}
+
 const hf_mistake hf_mistakes_of_options[] = {
     {"softmax scale", scale},
     {"epsilon of norms", norm_epsilon},
@@ -109,6 +128,8 @@ const hf_mistake hf_mistakes_of_options[] = {
     {"clip dropped", clip_dropped},
     {"sinks dropped", sinks_dropped},
     {"ALiBi dropped", alibi_dropped},
+    {"norm of handed keys dropped", norm_of_handed_keys_dropped},
+    {"cached keys dropped", cached_keys_dropped},
 };
 
 const size_t hf_mistakes_of_options_count = sizeof(hf_mistakes_of_options) / sizeof(hf_mistakes_of_options[0]);

@@ -65,11 +65,20 @@ static bool whole_head_turns(hf_block *b, void **owned)
     return partial;
 }
 
+/* Text has one position, three times. */
+static bool axes_differ(const hf_block *b)
+{
+    size_t axis = b->position_count * sizeof(*b->positions);
+
+    return b->position_rows == 3 && (memcmp(b->positions, b->positions + b->position_count, axis) != 0 ||
+                                     memcmp(b->positions, b->positions + (size_t)2 * b->position_count, axis) != 0);
+}
+
 static bool sections_in_another_order(hf_block *b, void **owned)
 {
     (void)owned;
     b->desc.mrope_interleaved = !b->desc.mrope_interleaved;
-    return b->desc.mrope_section[0] != 0;
+    return axes_differ(b);
 }
 
 static bool time_alone(hf_block *b, void **owned)
@@ -77,7 +86,7 @@ static bool time_alone(hf_block *b, void **owned)
     uint32_t *section = b->desc.mrope_section;
 
     (void)owned;
-    if (section[0] == 0)
+    if (!axes_differ(b))
         return false;
     section[0] += section[1] + section[2];
     section[1] = section[2] = 0;

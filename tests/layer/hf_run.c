@@ -42,7 +42,7 @@ static uint32_t pages_needed(const hf_block *b)
     uint32_t pages = 0;
 
     for (uint32_t s = 0; s < b->sequences; s++) {
-        uint32_t own = b->length[s] + b->decode_steps;
+        uint32_t own = b->cached_k.rows + b->length[s] + b->decode_steps;
         pages += (own > b->kv_length[s] ? own : b->kv_length[s]) / PAGE + 1;
     }
     return pages;
@@ -61,6 +61,19 @@ static void start(running *r, const hf_block *b, uint32_t tp, const char *place)
     require(vka_cache_create(&r->cache, r->layer, &cache, &error) == VKA_OK, "%s: %s", b->name, error.message);
     for (uint32_t s = 0; s < b->sequences; s++)
         assert_int_equal(vka_cache_sequence_new(r->cache, &r->sequence[s], NULL), VKA_OK);
+}
+
+static void append_cached(running *r)
+{
+    const hf_block *b = r->block;
+    const vka_tensor k = {b->cached_k.data, VKA_F32, b->cached_k.rows, b->cached_k.cols, 0};
+    const vka_tensor v = {b->cached_v.data, VKA_F32, b->cached_v.rows, b->cached_v.cols, 0};
+    vka_error error;
+
+    if (!k.data)
+        return;
+    assert_int_equal(b->sequences, 1);
+    require(vka_cache_append(r->cache, 0, r->sequence[0], &k, &v, &error) == VKA_OK, "%s: %s", b->name, error.message);
 }
 
 static void stop(running *r)
@@ -155,6 +168,7 @@ double hf_run(const hf_block *b, uint32_t tp, const char *place)
     running r;
 
     start(&r, b, tp, place);
+    append_cached(&r);
     step(&r, &prefill);
     for (uint32_t i = 0; i < b->decode_steps; i++) {
         const call decode = {.input = rows_of(b->decode_input, i, b->sequences),

@@ -242,6 +242,7 @@ def cosmos3(**options):
         scenes=cosmos3_scenes,
         run=run_cosmos3,
         taps=cosmos3_taps,
+        after={"cross0": "layer0"},
         stored="",
     )
 

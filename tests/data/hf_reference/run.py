@@ -71,10 +71,14 @@ def run_scene(folder, case, state, scene, tensors, generator):
         want = taps.record(
             case["taps"](double), lambda: case["run"](double, to_double(scene)), [to_double(c) for c in calls]
         )
+    by_name = {tap.name: got for tap, got in zip(tapped, calls)}
     for tap, got, better in zip(tapped, calls, want):
         name = tap.name + scene.get("suffix", "")
         found = reference(got, scene)
         found.update(scene.get("tensors", {}).get(tap.name, {}))
+        if tap.name in case.get("after", {}):
+            earlier = reference(by_name[case["after"][tap.name]], scene)
+            found.update(cached_k=earlier["k_output"], cached_v=earlier["v_output"])
         if "positions" not in found:
             found["positions"] = torch.arange(sum(call["input"].shape[1] for call in got))
         found.update(weights.probes(tensors, tap.prefix, generator))
