@@ -10,7 +10,7 @@
 /* Bytes of one page with `kv_heads` heads. */
 static uint64_t page_bytes(const vka_layer *layer, uint32_t page_size, uint32_t kv_heads, vka_dtype dtype)
 {
-    return (uint64_t)page_size * kv_heads * (layer->qk_pad + layer->v_pad) * vka_dtype_size(dtype);
+    return (uint64_t)page_size * kv_heads * (layer->qk_pad + layer->v_stored) * vka_dtype_size(dtype);
 }
 
 /* Pages that fit one slab on every device. When reproducible, as if a device held every head, so that the cut of key
@@ -23,7 +23,7 @@ static vka_status pages_per_slab(const vka_layer *layer, uint32_t page_size, vka
     for (uint32_t d = 0; d < layer->context->device_count; d++) {
         const vka_shard *shard = &layer->devices[d].shard;
         const vka_caps *caps = gpu_device_caps(layer->context->devices[d].gpu);
-        uint32_t heads = layer->reproducible ? layer->desc.kv_heads : shard->kv_heads;
+        uint32_t heads = layer->reproducible ? vka_stored_kv_heads(&layer->desc) : shard->kv_heads;
         uint64_t bytes = page_bytes(layer, page_size, heads, dtype);
         if (bytes == 0) {
             continue;
@@ -49,8 +49,8 @@ static vka_status create_slabs(vka_cache *cache, const vka_layer *layer, uint32_
     size_t slabs = (size_t)pool->layers * pool->slabs;
 
     out->kv_heads = shard->kv_heads;
-    out->v_offset = pool->page_size * shard->kv_heads * cache->qk_pad;
-    out->page_elements = pool->page_size * shard->kv_heads * (cache->qk_pad + cache->v_pad);
+    out->v_offset = cache->v_stored > 0 ? pool->page_size * shard->kv_heads * cache->qk_pad : 0;
+    out->page_elements = pool->page_size * shard->kv_heads * (cache->qk_pad + cache->v_stored);
     out->kv_head = vka_alloc(allocator, shard->kv_heads, sizeof(uint32_t));
     out->slabs = vka_alloc(allocator, slabs, sizeof(*out->slabs));
     if (out->kv_head == NULL || out->slabs == NULL) {
@@ -137,10 +137,11 @@ vka_status exec_cache_create(vka_cache **out, vka_layer *layer, const vka_cache_
     cache->context = layer->context;
     cache->dtype = resolved.dtype;
     cache->kv_heads = layer->desc.kv_heads;
-    cache->head_dim = layer->desc.head_dim;
-    cache->v_head_dim = layer->desc.v_head_dim;
+    cache->k_dim = layer->k_dim;
+    cache->v_dim = layer->v_dim;
     cache->qk_pad = layer->qk_pad;
-    cache->v_pad = layer->v_pad;
+    cache->v_stored = layer->v_stored;
+    cache->latent_pad = layer->latent.latent;
     cache->reproducible = layer->reproducible;
     status = fill_cache(cache, layer, &resolved, error);
     if (status != VKA_OK) {
@@ -174,12 +175,12 @@ void exec_cache_destroy(vka_cache **cache)
 
 vka_status exec_cache_check(const vka_cache *cache, const vka_layer *layer, vka_error *error)
 {
-    if (cache->context != layer->context || cache->head_dim != layer->desc.head_dim ||
-        cache->v_head_dim != layer->desc.v_head_dim) {
+    if (cache->context != layer->context || cache->k_dim != layer->k_dim || cache->v_dim != layer->v_dim ||
+        cache->v_stored != layer->v_stored) {
         return vka_fail(error, VKA_ERR_ARGUMENT,
                         "the cache holds heads of %u and %u elements, the layer has %u and %u, or they are of two "
                         "contexts: make the cache from a layer of the same geometry",
-                        cache->head_dim, cache->v_head_dim, layer->desc.head_dim, layer->desc.v_head_dim);
+                        cache->k_dim, cache->v_dim, layer->k_dim, layer->v_dim);
     }
     if (layer->reproducible && !cache->reproducible) {
         return vka_fail(
@@ -201,13 +202,30 @@ vka_status exec_cache_check(const vka_cache *cache, const vka_layer *layer, vka_
     return VKA_OK;
 }
 
-/* One run of tokens within a page, of one part (K or V). */
+/* Vectors of one part (K or V) of a page: `dim` elements, those from `split` on behind padding, at `split_pad`. */
+typedef struct vector_shape {
+    uint32_t stride, dim, split, split_pad;
+} vector_shape;
+
+static vector_shape k_shape(const vka_cache *cache)
+{
+    uint32_t split = cache->latent_pad > 0 ? cache->v_dim : cache->k_dim;
+
+    return (vector_shape){cache->qk_pad, cache->k_dim, split, cache->latent_pad};
+}
+
+static vector_shape v_shape(const vka_cache *cache)
+{
+    return (vector_shape){cache->v_stored > 0 ? cache->v_stored : cache->qk_pad, cache->v_dim, cache->v_dim, 0};
+}
+
+/* One run of tokens within a page. */
 static vka_status read_run(vka_cache *cache, uint32_t device, gpu_buffer *slab, uint64_t element, uint32_t tokens,
-                           uint32_t pad, uint32_t dim, float *out, vka_error *error)
+                           vector_shape shape, float *out, vka_error *error)
 {
     const vka_allocator *allocator = &cache->context->allocator;
     size_t size = vka_dtype_size(cache->dtype);
-    size_t bytes = (size_t)tokens * pad * size;
+    size_t bytes = (size_t)tokens * shape.stride * size;
     unsigned char *raw = vka_alloc(allocator, bytes, 1);
 
     if (raw == NULL) {
@@ -215,7 +233,10 @@ static vka_status read_run(vka_cache *cache, uint32_t device, gpu_buffer *slab, 
     }
     vka_status status = staged_download(cache->context->devices[device].gpu, slab, element * size, bytes, raw, error);
     for (uint32_t t = 0; status == VKA_OK && t < tokens; t++) {
-        vka_convert(out + (size_t)t * dim, VKA_F32, raw + (size_t)t * pad * size, cache->dtype, dim);
+        const unsigned char *vector = raw + (size_t)t * shape.stride * size;
+        float *to = out + (size_t)t * shape.dim;
+        vka_convert(to, VKA_F32, vector, cache->dtype, shape.split);
+        vka_convert(to + shape.split, VKA_F32, vector + shape.split_pad * size, cache->dtype, shape.dim - shape.split);
     }
     vka_free(allocator, raw);
     return status;
@@ -258,12 +279,12 @@ vka_status exec_cache_read(vka_cache *cache, uint32_t device, uint32_t cache_lay
         uint64_t cell = (uint64_t)head * pool->page_size + slot;
         tokens = pool->page_size - slot < count - done ? pool->page_size - slot : count - done;
         if (k != NULL) {
-            status = read_run(cache, device, slab, base + cell * cache->qk_pad, tokens, cache->qk_pad, cache->head_dim,
-                              k + (size_t)done * cache->head_dim, error);
+            status = read_run(cache, device, slab, base + cell * cache->qk_pad, tokens, k_shape(cache),
+                              k + (size_t)done * cache->k_dim, error);
         }
         if (status == VKA_OK && v != NULL) {
-            status = read_run(cache, device, slab, base + local->v_offset + cell * cache->v_pad, tokens, cache->v_pad,
-                              cache->v_head_dim, v + (size_t)done * cache->v_head_dim, error);
+            status = read_run(cache, device, slab, base + local->v_offset + cell * v_shape(cache).stride, tokens,
+                              v_shape(cache), v + (size_t)done * cache->v_dim, error);
         }
     }
     return status;

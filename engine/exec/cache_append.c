@@ -39,11 +39,11 @@ static void fill_run(void *user, void *target, uint64_t offset, uint64_t bytes)
 
     for (uint32_t e = begin; e < end; e += step) {
         unsigned char *out = (unsigned char *)target + (size_t)(e - begin) * size;
-        step = e < v_first ? cache->qk_pad : cache->v_pad;
+        step = e < v_first ? cache->qk_pad : cache->v_stored;
         if (e < v_first) {
-            put_vector(run, run->k, e / step, cache->head_dim, step, out);
+            put_vector(run, run->k, e / step, cache->k_dim, step, out);
         } else {
-            put_vector(run, run->v, (e - v_first) / step, cache->v_head_dim, step, out);
+            put_vector(run, run->v, (e - v_first) / step, cache->v_dim, step, out);
         }
     }
 }
@@ -93,8 +93,8 @@ static vka_status upload_slots(const append_job *job, uint32_t device, page_slot
         uint32_t vector = head * cache->pool.page_size + slots.begin;
         status = upload_run(job, device, slots, vector * cache->qk_pad, count * cache->qk_pad, error);
         if (status == VKA_OK) {
-            status =
-                upload_run(job, device, slots, local->v_offset + vector * cache->v_pad, count * cache->v_pad, error);
+            status = upload_run(job, device, slots, local->v_offset + vector * cache->v_stored, count * cache->v_stored,
+                                error);
         }
     }
     return status;
@@ -140,12 +140,16 @@ static vka_status check_append(const append_job *job, vka_error *error)
     const vka_cache *cache = job->cache;
     uint64_t rows = job->k->rows, heads = cache->kv_heads;
 
+    if (cache->latent_pad > 0) {
+        return vka_fail(error, VKA_ERR_UNSUPPORTED,
+                        "the cache holds latents, which belong to no head: this release appends them by calls only");
+    }
     if (rows == 0 || rows > INT32_MAX - job->past) {
         return vka_fail(error, VKA_ERR_ARGUMENT, "k has %llu rows, expected 1 to %u new tokens",
                         (unsigned long long)rows, INT32_MAX - job->past);
     }
-    vka_status status = check_tensor("k", job->k, rows, heads * cache->head_dim, error);
-    return status == VKA_OK ? check_tensor("v", job->v, rows, heads * cache->v_head_dim, error) : status;
+    vka_status status = check_tensor("k", job->k, rows, heads * cache->k_dim, error);
+    return status == VKA_OK ? check_tensor("v", job->v, rows, heads * cache->v_dim, error) : status;
 }
 
 vka_status exec_cache_append(vka_cache *cache, uint32_t cache_layer, page_sequence *sequence, const vka_tensor *k,

@@ -75,9 +75,15 @@ uint32_t call_rotary_dim(const vka_layer_desc *desc)
     return desc->rope_type == VKA_ROPE_NONE ? 0 : desc->rotary_dim;
 }
 
+uint32_t call_rotary_offset(const vka_layer_desc *desc)
+{
+    return desc->kv_lora_rank > 0 ? 0 : desc->rotary_offset;
+}
+
 uint32_t call_record_words(const vka_layer_desc *desc)
 {
-    return desc == NULL ? 0 : WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(desc->rotary_offset, call_rotary_dim(desc));
+    return desc == NULL ? 0
+                        : WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(call_rotary_offset(desc), call_rotary_dim(desc));
 }
 
 typedef struct record_job {
@@ -106,13 +112,13 @@ static void write_angles(const record_job *job, uint32_t row, float *own)
 {
     const vka_layer_desc *desc = job->records->desc;
     bool interleaved = desc->rope_pairing == VKA_ROPE_INTERLEAVED;
-    uint32_t padded = EPILOGUE_ANGLES(desc->rotary_offset, 2 * job->rope.pairs);
+    uint32_t padded = EPILOGUE_ANGLES(call_rotary_offset(desc), 2 * job->rope.pairs);
     uint32_t step = interleaved ? 2 : 1, distance = interleaved ? 1 : job->rope.pairs;
     float *partner = own + padded;
 
     memset(own, 0, 2 * padded * sizeof(*own));
     for (uint32_t i = 0; i < job->rope.pairs; i++) {
-        uint32_t first = desc->rotary_offset % 4 + i * step, second = first + distance;
+        uint32_t first = call_rotary_offset(desc) % 4 + i * step, second = first + distance;
         double angle = row_position(job, row, job->rope.axis[i]) * job->rope.inverse[i];
         own[first] = own[second] = (float)(job->rope.factor * cos(angle));
         partner[second] = (float)(job->rope.factor * sin(angle));

@@ -16,6 +16,8 @@ void call_memory_free(call_memory *call, const vka_allocator *allocator);
 
 /* 0: no RoPE */
 uint32_t call_rotary_dim(const vka_layer_desc *desc);
+/* Of the first turned element as angles take it: latent attention keeps the turned parts of its vectors apart. */
+uint32_t call_rotary_offset(const vka_layer_desc *desc);
 
 /* Words of one row record: 0 when the call has no epilogue (desc NULL). */
 uint32_t call_record_words(const vka_layer_desc *desc);

@@ -22,6 +22,9 @@ typedef enum exec_scratch {
     EXEC_SCRATCH_KV,        /* [rows, kv_heads*(qk_pad + v_pad)], when the caller wants K and V */
     EXEC_SCRATCH_Q,         /* [rows, q_heads*qk_pad] */
     EXEC_SCRATCH_ATTENTION, /* [rows, q_heads*v_pad], then the log-sum-exp when it is wanted */
+    EXEC_SCRATCH_Q_LATENT,  /* latent attention: [rows, rank], */
+    EXEC_SCRATCH_Q_UP,      /* [rows, q_heads*(plain + rotary)], */
+    EXEC_SCRATCH_VALUES,    /* and [rows, q_heads*o_pad] */
     EXEC_SCRATCH_SPLIT,     /* partial attention of split keys */
     EXEC_SCRATCH_PARTIAL,   /* [partials, rows, hidden_pad] */
     EXEC_SCRATCH_COUNT

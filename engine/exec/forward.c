@@ -8,13 +8,16 @@
 
 static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache, bool gives_kv)
 {
-    uint32_t cached = 1u << EPILOGUE_Q | 1u << EPILOGUE_K | 1u << EPILOGUE_V;
+    uint32_t cached = 1u << EPILOGUE_Q | 1u << EPILOGUE_K | (layer->v_stored > 0 ? 1u << EPILOGUE_V : 0) |
+                      (layer->latent.rank > 0 ? 1u << EPILOGUE_Q_LATENT : 0);
     uint32_t given = 1u << EPILOGUE_K_ROWS | 1u << EPILOGUE_V_ROWS;
     pipeline_shape shape = {.kernels = PIPELINES_LAYER | 1u << VKA_KERNEL_PACK,
                             .weight_dtype = layer->weight_dtype,
                             .cache_dtype = cache->dtype,
                             .pack_dtype = VKA_F32,
-                            .attention = {.qk_pad = layer->qk_pad, .v_pad = layer->v_pad},
+                            .attention = {.qk_pad = layer->qk_pad,
+                                          .v_pad = layer->v_pad,
+                                          .v_stride = layer->v_stored > 0 ? layer->v_stored : layer->qk_pad},
                             .epilogues = gives_kv ? cached | given : cached,
                             .reproducible = layer->reproducible};
 

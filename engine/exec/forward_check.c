@@ -64,6 +64,11 @@ static vka_status check_options(const forward_call *call, vka_error *error)
     const vka_forward_params *params = call->params;
     bool cross = call->layer->desc.attend == VKA_ATTEND_CROSS;
 
+    if (layer_is_latent(call->layer) && (params->k_output.data != NULL || params->v_output.data != NULL)) {
+        return vka_fail(error, VKA_ERR_UNSUPPORTED,
+                        "k_output and v_output: K and V of latent attention are never made; read the latent with "
+                        "vka_cache_read()");
+    }
     if (params->position_rows == 3 && !rope_has_axes(&call->layer->desc)) {
         return vka_fail(error, VKA_ERR_ARGUMENT, "position_rows is 3, but the layer has no mrope_section: expected 1");
     }

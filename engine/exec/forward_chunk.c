@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "exec/buffer.h"
+#include "exec/latent.h"
 #include "exec/rows.h"
 
 /* Which of a tensor's copies a chunk uses. */
@@ -43,6 +44,7 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
     uint64_t row = (uint64_t)chunk->rows * sizeof(float), attended = call->pass != FORWARD_APPEND ? row : 0;
+    uint64_t latent = layer_is_latent(layer) ? row : 0;
     const struct {
         exec_scratch which;
         uint64_t bytes;
@@ -54,6 +56,9 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
         {EXEC_SCRATCH_KV, forward_kv_bytes(call, shard, chunk->rows)},
         {EXEC_SCRATCH_Q, attended * shard->q_heads * layer->qk_pad},
         {EXEC_SCRATCH_ATTENTION, attended * layer_attention_stride(layer, shard)},
+        {EXEC_SCRATCH_Q_LATENT, latent * rows_stride(layer->latent.rank)},
+        {EXEC_SCRATCH_Q_UP, latent * latent_q_stride(layer, shard)},
+        {EXEC_SCRATCH_VALUES, latent * layer_values_stride(layer, shard)},
         {EXEC_SCRATCH_SPLIT, device->device->plan.slots * exec_slot_bytes(shard->q_heads, layer->v_pad)},
         {EXEC_SCRATCH_PARTIAL, attended * layer->hidden_pad * layer_partials(layer, shard)},
     };
@@ -140,6 +145,9 @@ static vka_status record_qkv(forward_call *call, const forward_chunk *chunk, for
     if (call->pass != FORWARD_APPEND) {
         status = record_projection(call, chunk, device, rec, &shard->qkv, 0, error);
     }
+    if (status == VKA_OK && call->layer->latent.rank > 0) {
+        status = latent_record_q(call, chunk, device, rec, error);
+    }
     if (status == VKA_OK && call->pass != FORWARD_ATTEND && shard->kv.panels > 0) {
         status =
             record_projection(call, chunk, device, rec, &shard->kv, layer_k_column(call->layer, &shard->shard), error);
@@ -163,10 +171,10 @@ static void count_attention(forward_call *call, const forward_chunk *chunk, cons
         uint32_t read = chunk_visible_keys(&rows, &call->planner.limits, 0) + source->rows - 1;
         keys += read < source->keys ? read : source->keys;
     }
-    double dims = (double)layer->desc.head_dim + layer->desc.v_head_dim;
+    double dims = (double)layer->k_dim + layer->v_dim, stored = layer->v_stored > 0 ? dims : layer->k_dim;
     timing_work(&call->timing, device->index, VKA_STAGE_ATTENTION, 2 * pairs * shard->q_heads * dims,
-                dims * (chunk->rows * (double)shard->q_heads * sizeof(float) +
-                        keys * shard->kv_heads * (double)vka_dtype_size(call->cache->dtype)));
+                dims * chunk->rows * shard->q_heads * sizeof(float) +
+                    stored * keys * shard->kv_heads * (double)vka_dtype_size(call->cache->dtype));
 }
 
 static vka_status record_attention(forward_call *call, const forward_chunk *chunk, forward_device *device,
@@ -192,7 +200,8 @@ static vka_status record_attention(forward_call *call, const forward_chunk *chun
     step->split = forward_scratch(device, chunk, EXEC_SCRATCH_SPLIT);
     step->slabs = &cache->slabs[(size_t)call->params->cache_layer * call->cache->pool.slabs];
     count_attention(call, chunk, device);
-    return step_attention(rec, &device->set, step, error);
+    vka_status status = step_attention(rec, &device->set, step, error);
+    return status == VKA_OK && layer_is_latent(layer) ? latent_record_values(call, chunk, device, rec, error) : status;
 }
 
 /* One partial for all ranks of the device, or one for each. */
@@ -202,18 +211,19 @@ static vka_status record_output(forward_call *call, const forward_chunk *chunk, 
     const vka_layer *layer = call->layer;
     const vka_shard *shard = &device->shard->shard;
     const weight_matrix *weights = &device->shard->output;
-    uint32_t width = shard->q_heads * layer->v_pad, partials = layer_partials(layer, shard);
+    uint32_t width = shard->q_heads * layer->o_pad, partials = layer_partials(layer, shard);
     double rows = chunk->rows, hidden = layer->desc.hidden_size;
+    exec_scratch values = layer_is_latent(layer) ? EXEC_SCRATCH_VALUES : EXEC_SCRATCH_ATTENTION;
     vka_status status = VKA_OK;
 
     for (uint32_t p = 0; status == VKA_OK && p < partials; p++) {
-        uint32_t begin = layer->reproducible ? shard->rank_q_begin[p] * layer->v_pad : 0;
-        const projection_step step = {.x = forward_scratch(device, chunk, EXEC_SCRATCH_ATTENTION),
+        uint32_t begin = layer->reproducible ? shard->rank_q_begin[p] * layer->o_pad : 0;
+        const projection_step step = {.x = forward_scratch(device, chunk, values),
                                       .x_column = begin,
-                                      .x_stride = layer_attention_stride(layer, shard),
+                                      .x_stride = layer_values_stride(layer, shard),
                                       .weights = weights,
                                       .w_column = begin,
-                                      .depth = layer->reproducible ? shard->rank_q_count[p] * layer->v_pad : width,
+                                      .depth = layer->reproducible ? shard->rank_q_count[p] * layer->o_pad : width,
                                       .y = forward_scratch(device, chunk, EXEC_SCRATCH_PARTIAL),
                                       .y_offset = p * chunk->rows * layer->hidden_pad,
                                       .y_stride = layer->hidden_pad,

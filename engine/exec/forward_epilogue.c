@@ -1,5 +1,5 @@
 /* The epilogue of Q, K and V: which options it has in a layer, and its dispatches in a chunk. */
-#include "exec/forward.h"
+#include "exec/latent.h"
 
 static epilogue_kind head_epilogue(const vka_layer *layer, bool paged)
 {
@@ -14,6 +14,10 @@ static epilogue_kind head_epilogue(const vka_layer *layer, bool paged)
 
 void forward_epilogue_kinds(const vka_layer *layer, epilogue_kind kinds[EPILOGUE_PARTS])
 {
+    if (layer_is_latent(layer)) {
+        latent_epilogues(layer, kinds);
+        return;
+    }
     kinds[EPILOGUE_Q] = head_epilogue(layer, false);
     kinds[EPILOGUE_K] = head_epilogue(layer, true);
     kinds[EPILOGUE_K_ROWS] = head_epilogue(layer, false);
@@ -49,7 +53,8 @@ epilogue_push forward_k_push(const forward_call *call, const forward_device *dev
 
     shared.heads = shard->kv_heads;
     shared.src_offset = shared.bias_offset = layer_k_column(layer, shard);
-    shared.norm_offset = layer_qkv_columns(layer, shard) + layer->qk_pad;
+    shared.norm_offset = layer_k_norm(layer, shard);
+    shared.head_dim = layer_is_latent(layer) ? layer->qk_pad : layer->desc.head_dim;
     return shared;
 }
 
@@ -76,7 +81,7 @@ static vka_status append_to_slab(const forward_call *call, const forward_device 
     step->push = forward_k_push(call, device, step->push);
     step->target_part = PART_K;
     vka_status status = step_epilogue(rec, &device->set, step, error);
-    if (status == VKA_OK) {
+    if (status == VKA_OK && call->layer->v_stored > 0) {
         step->part = EPILOGUE_V;
         step->push = forward_v_push(call, device, step->push);
         step->push.dst_offset = call->cache->devices[device->index].v_offset;
@@ -121,7 +126,8 @@ vka_status forward_record_epilogue(forward_call *call, const forward_chunk *chun
     vka_status status = VKA_OK;
 
     if (call->pass != FORWARD_APPEND) {
-        status = record_q(call, chunk, device, rec, &step, error);
+        status = layer_is_latent(layer) ? latent_record_queries(call, chunk, device, rec, error)
+                                        : record_q(call, chunk, device, rec, &step, error);
     }
     for (uint32_t slab = 0; status == VKA_OK && slab < call->cache->pool.slabs; slab++) {
         if (call->pass != FORWARD_ATTEND && chunk_appends_to(call, slab)) {

@@ -1,5 +1,6 @@
 /* See forward.h. */
 #include "exec/forward.h"
+#include "exec/latent.h"
 #include "exec/rows.h"
 
 /* Rows of a chunk at most: keeps scratch memory within some hundred MiB for large layers. */
@@ -16,7 +17,7 @@ static width counted_width(const forward_call *call, const forward_device *devic
     const vka_shard *shard = &device->shard->shard;
 
     if (layer->reproducible) {
-        return (width){layer->desc.heads, layer->desc.kv_heads, layer->rank_count};
+        return (width){layer->desc.heads, vka_stored_kv_heads(&layer->desc), layer->rank_count};
     }
     return (width){shard->q_heads, shard->kv_heads, 1};
 }
@@ -34,7 +35,7 @@ static uint64_t widest_row(const forward_call *call, width w)
     uint64_t widest = largest(qkv, rows_stride(w.q_heads * layer->v_pad));
 
     widest = largest(widest, largest(layer->hidden_stride, layer->kv_hidden_stride));
-
+    widest = largest(widest, latent_widest_row(layer, w.q_heads));
     widest = largest(widest, (uint64_t)layer->hidden_pad * w.partials);
     return largest(widest, 2ull * call_record_words(&layer->desc)) * sizeof(float);
 }
@@ -45,6 +46,9 @@ static double projection_flops(const forward_call *call, width w)
     double columns =
         (double)w.q_heads * (layer->qk_pad + layer->v_pad) + (double)w.kv_heads * (layer->qk_pad + layer->v_pad);
 
+    if (layer_is_latent(layer)) {
+        return latent_projection_flops(layer, w.q_heads);
+    }
     return 2.0 * (double)largest(layer->hidden_pad, layer->kv_hidden_pad) * columns;
 }
 
@@ -82,9 +86,9 @@ chunk_limits forward_chunk_limits(const forward_call *call)
 static uint32_t rank_records(const vka_layer *layer, uint32_t pack)
 {
     const vka_rank *rank = &layer->ranks[0];
-    uint32_t group = rank->q_count / rank->kv_count;
+    uint32_t kv_count = layer_is_latent(layer) ? 1 : rank->kv_count, group = rank->q_count / kv_count;
 
-    return rank->kv_count * ((group + pack - 1) / pack);
+    return kv_count * ((group + pack - 1) / pack);
 }
 
 planned_device forward_plan_device(const forward_call *call, const forward_device *device)

@@ -13,6 +13,10 @@
 
 uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard)
 {
+    if (layer_is_latent(layer)) {
+        return layer->latent.rank > 0 ? layer->latent.rank
+                                      : shard->q_heads * (layer->latent.plain + layer->latent.rotary);
+    }
     return shard->q_heads * layer->qk_pad;
 }
 
@@ -23,12 +27,22 @@ uint32_t layer_v_column(const vka_layer *layer, const vka_shard *shard)
 
 uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard)
 {
-    return layer_v_column(layer, shard) + shard->kv_heads * layer->v_pad;
+    return layer_v_column(layer, shard) + shard->kv_heads * layer->v_stored;
+}
+
+uint32_t layer_k_norm(const vka_layer *layer, const vka_shard *shard)
+{
+    return layer_is_latent(layer) ? layer->latent.rank : layer_qkv_columns(layer, shard) + layer->qk_pad;
 }
 
 uint32_t layer_attention_stride(const vka_layer *layer, const vka_shard *shard)
 {
     return rows_stride(shard->q_heads * layer->v_pad);
+}
+
+uint32_t layer_values_stride(const vka_layer *layer, const vka_shard *shard)
+{
+    return rows_stride(shard->q_heads * layer->o_pad);
 }
 
 uint32_t layer_partials(const vka_layer *layer, const vka_shard *shard)
@@ -108,6 +122,21 @@ static vka_status fill_layer(vka_layer *layer, const vka_layer_params *params, v
     return status;
 }
 
+static void set_sizes(vka_layer *layer)
+{
+    const vka_layer_desc *desc = &layer->desc;
+    const vka_latent latent = vka_latent_of(desc);
+    bool is_latent = desc->kv_lora_rank > 0;
+
+    layer->latent = latent;
+    layer->k_dim = is_latent ? desc->kv_lora_rank + desc->rotary_dim : desc->head_dim;
+    layer->v_dim = is_latent ? desc->kv_lora_rank : desc->v_head_dim;
+    layer->qk_pad = is_latent ? latent.latent + latent.rotary : vka_pad8(desc->head_dim);
+    layer->v_pad = is_latent ? latent.latent : vka_pad8(desc->v_head_dim);
+    layer->v_stored = is_latent ? 0 : layer->v_pad;
+    layer->o_pad = vka_pad8(desc->v_head_dim);
+}
+
 vka_status exec_layer_create(vka_layer **out, vka_context *context, const vka_layer_params *params, vka_error *error)
 {
     vka_layer_desc desc = *params->desc;
@@ -134,8 +163,7 @@ vka_status exec_layer_create(vka_layer **out, vka_context *context, const vka_la
     layer->hidden_stride = rows_stride(layer->hidden_pad);
     layer->kv_hidden_pad = vka_pad8(desc.kv_hidden_size);
     layer->kv_hidden_stride = rows_stride(layer->kv_hidden_pad);
-    layer->qk_pad = vka_pad8(desc.head_dim);
-    layer->v_pad = vka_pad8(desc.v_head_dim);
+    set_sizes(layer);
     layer->has_bias = params->weights->q_bias.data != NULL || params->weights->k_bias.data != NULL ||
                       params->weights->v_bias.data != NULL;
     status = fill_layer(layer, params, error);
@@ -159,6 +187,9 @@ void exec_layer_destroy(vka_layer **layer)
         matrix_destroy(&device->qkv, allocator);
         matrix_destroy(&device->kv, allocator);
         matrix_destroy(&device->output, allocator);
+        matrix_destroy(&device->q_up, allocator);
+        matrix_destroy(&device->k_up, allocator);
+        matrix_destroy(&device->v_up, allocator);
         vka_shard_destroy(&device->shard, allocator);
     }
     vka_free(allocator, (*layer)->devices);

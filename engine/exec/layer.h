@@ -6,14 +6,15 @@
 
 #include "exec/context.h"
 #include "exec/matrix.h"
-#include "layout/shard.h"
+#include "layout/latent.h"
 #include "vkattn/layer.h"
 
 typedef struct layer_device {
     vka_shard shard;
     weight_matrix qkv;    /* rows: local Q heads (qk_pad each), K heads (qk_pad), V heads (v_pad) */
     weight_matrix kv;     /* K and V heads, if not causal: their rows are projected apart, and qkv holds Q heads only */
-    weight_matrix output; /* rows: hidden; columns: local Q heads (v_pad each) */
+    weight_matrix output; /* rows: hidden; columns: local Q heads (o_pad each) */
+    weight_matrix q_up, k_up, v_up; /* latent attention only: see latent.h, as for the order of qkv and constants */
     gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm, k_out norm (qk_pad each) */
 } layer_device;
 
@@ -24,8 +25,13 @@ struct vka_layer {
     uint32_t rank_count;
     bool reproducible;
     vka_dtype weight_dtype;
-    uint32_t hidden_pad, qk_pad, v_pad;
-    uint32_t hidden_stride;                   /* floats between rows of hidden states on a device */
+    uint32_t hidden_pad;
+    uint32_t qk_pad, v_pad; /* vectors as attention takes them: of Q and K, of V and its result */
+    uint32_t v_stored;      /* of V in the cache and in qkv: v_pad, or 0 where V is part of K (latent attention) */
+    uint32_t o_pad;         /* one head of what the output projection takes */
+    uint32_t k_dim, v_dim;  /* elements of a K and V vector in the cache */
+    vka_latent latent;      /* zeros: not latent attention */
+    uint32_t hidden_stride; /* floats between rows of hidden states on a device */
     uint32_t kv_hidden_pad, kv_hidden_stride; /* those of what K and V are projected from */
     bool has_bias;
     float *output_bias; /* [hidden], or NULL; added once, after the sum */
@@ -37,10 +43,18 @@ struct vka_layer {
 uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_v_column(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard);
-/* Floats between rows of attention outputs on the device. */
+/* The norm weights of K in constants. */
+uint32_t layer_k_norm(const vka_layer *layer, const vka_shard *shard);
+/* Floats between rows of attention outputs on the device, and of what the output projection takes. */
 uint32_t layer_attention_stride(const vka_layer *layer, const vka_shard *shard);
+uint32_t layer_values_stride(const vka_layer *layer, const vka_shard *shard);
 /* Partial sums that a device hands over: one, or one per rank when reproducible; 0 for an idle device. */
 uint32_t layer_partials(const vka_layer *layer, const vka_shard *shard);
+
+static inline bool layer_is_latent(const vka_layer *layer)
+{
+    return layer->latent.latent > 0;
+}
 
 vka_status exec_layer_create(vka_layer **out, vka_context *context, const vka_layer_params *params, vka_error *error);
 void exec_layer_destroy(vka_layer **layer);

@@ -27,7 +27,9 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
     const vka_caps *caps = gpu_device_caps(layer->context->devices[device].gpu);
     const vka_shard *shard = &layer->devices[device].shard;
     uint64_t columns = layer_qkv_columns(layer, shard);
-    uint64_t q_columns = (uint64_t)shard->q_heads * layer->qk_pad, v_columns = (uint64_t)shard->q_heads * layer->v_pad;
+    uint64_t q_columns = (uint64_t)shard->q_heads * layer->qk_pad, o_columns = (uint64_t)shard->q_heads * layer->o_pad;
+    const vka_latent *part = &layer->latent; /* zeros, which fit, unless attention is latent */
+    uint64_t size = vka_dtype_size(layer->weight_dtype);
     const char *fewer_heads = "raise tp, or place fewer ranks on this device";
     const char *too_wide = "a row of hidden states cannot be cut; use another device";
     const struct {
@@ -39,7 +41,7 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
         {matrix_group_bytes(layer->kv_hidden_pad, layer->weight_dtype), "a group of eight rows of the KV weights",
          too_wide},
         {layer->kv_hidden_stride * 4ull, "a row of the other sequence", too_wide},
-        {matrix_group_bytes((uint32_t)v_columns, layer->weight_dtype),
+        {matrix_group_bytes((uint32_t)o_columns, layer->weight_dtype),
          "a group of eight rows of the output projection weights", fewer_heads},
         {(columns + 3ull * layer->qk_pad) * 4, "the biases and norm weights", fewer_heads},
         {layer->hidden_stride * 4ull, "a row of hidden states", too_wide},
@@ -47,6 +49,10 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
         {columns * 4, "a row of the QKV projection", fewer_heads},
         {q_columns * 4, "a row of queries", fewer_heads},
         {layer_attention_stride(layer, shard) * 4ull, "a row of attention outputs", fewer_heads},
+        {layer_values_stride(layer, shard) * 4ull, "a row of values", fewer_heads},
+        {matrix_group_bytes(part->rank, layer->weight_dtype), "a group of eight rows of the query weights", too_wide},
+        {(uint64_t)part->latent * part->plain * size, "the key weights of a head", too_wide},
+        {(uint64_t)part->latent * part->value * size, "the value weights of a head", too_wide},
     };
 
     for (size_t i = 0; shard->ranks > 0 && i < sizeof(pieces) / sizeof(pieces[0]); i++) {

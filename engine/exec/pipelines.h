@@ -17,6 +17,7 @@ typedef enum epilogue_part {
     EPILOGUE_V,
     EPILOGUE_K_ROWS, /* K and V for the caller, to float rows */
     EPILOGUE_V_ROWS,
+    EPILOGUE_Q_LATENT, /* latent attention: what Q is projected from */
     EPILOGUE_PARTS
 } epilogue_part;
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "exec/latent.h"
 #include "exec/staged.h"
 
 typedef struct shard_source {
@@ -115,33 +116,40 @@ static void fill_constants(void *user, void *target, uint64_t offset, uint64_t b
     }
 }
 
-vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_layer_weights *weights, vka_error *error)
+static vka_status create_heads(shard_source *source, layer_device *out, gpu_device *gpu, vka_error *error)
 {
-    layer_device *out = &layer->devices[device];
-    gpu_device *gpu = layer->context->devices[device].gpu;
+    const vka_layer *layer = source->layer;
     const vka_allocator *allocator = &layer->context->allocator;
-    shard_source source = {layer, &out->shard, weights};
-    uint32_t columns = layer_qkv_columns(layer, &out->shard);
-    uint32_t kv_first = layer->desc.attend == VKA_ATTEND_CAUSAL ? columns : layer_k_column(layer, &out->shard);
+    uint32_t columns = layer_qkv_columns(layer, source->shard);
+    uint32_t kv_first = layer->desc.attend == VKA_ATTEND_CAUSAL ? columns : layer_k_column(layer, source->shard);
     const weight_matrix qkv = {.rows = kv_first, .depth = layer->hidden_pad, .dtype = layer->weight_dtype};
     const weight_matrix kv = {.rows = columns - kv_first, .depth = layer->kv_hidden_pad, .dtype = layer->weight_dtype};
-    const weight_matrix output = {
-        .rows = layer->desc.hidden_size, .depth = out->shard.q_heads * layer->v_pad, .dtype = layer->weight_dtype};
     uint64_t constants = ((uint64_t)columns + 3u * layer->qk_pad) * sizeof(float);
     vka_status status = gpu_buffer_create(&out->constants, gpu, constants, GPU_MEMORY_DEVICE, "layer constants", error);
 
     if (status == VKA_OK) {
-        status = staged_upload(gpu, out->constants, 0, constants, sizeof(float), fill_constants, &source, error);
+        status = staged_upload(gpu, out->constants, 0, constants, sizeof(float), fill_constants, source, error);
     }
     if (status == VKA_OK) {
-        status = matrix_create(&out->qkv, gpu, &qkv, "QKV weights", fill_qkv_row, &source, allocator, error);
+        status = matrix_create(&out->qkv, gpu, &qkv, "QKV weights", fill_qkv_row, source, allocator, error);
     }
     if (status == VKA_OK && kv_first < columns) {
-        status = matrix_create(&out->kv, gpu, &kv, "KV weights", fill_kv_row, &source, allocator, error);
-    }
-    if (status == VKA_OK) {
-        status = matrix_create(&out->output, gpu, &output, "output projection weights", fill_output_row, &source,
-                               allocator, error);
+        status = matrix_create(&out->kv, gpu, &kv, "KV weights", fill_kv_row, source, allocator, error);
     }
     return status;
+}
+
+vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_layer_weights *weights, vka_error *error)
+{
+    layer_device *out = &layer->devices[device];
+    gpu_device *gpu = layer->context->devices[device].gpu;
+    shard_source source = {layer, &out->shard, weights};
+    const weight_matrix output = {
+        .rows = layer->desc.hidden_size, .depth = out->shard.q_heads * layer->o_pad, .dtype = layer->weight_dtype};
+    vka_status status = layer_is_latent(layer) ? latent_weights_create(layer, device, weights, error)
+                                               : create_heads(&source, out, gpu, error);
+
+    return status == VKA_OK ? matrix_create(&out->output, gpu, &output, "output projection weights", fill_output_row,
+                                            &source, &layer->context->allocator, error)
+                            : status;
 }

@@ -17,7 +17,6 @@ vka_status unsupported_check(const vka_layer_desc *desc, vka_error *error)
         {desc->sinks != 0, "sinks"},
         {desc->alibi != 0, "alibi"},
         {desc->gate != VKA_GATE_NONE, "gate"},
-        {desc->kv_lora_rank != 0, "kv_lora_rank"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -2,6 +2,7 @@
  * is stored once. VKA_MAX_HEADS, VKA_MAX_HEAD_DIM and a 31-bit hidden size keep every product below 2^56. */
 #include "base/error.h"
 #include "layout/head_set.h"
+#include "layout/latent.h"
 #include "layout/shard.h"
 
 static vka_status resolve_dtype(const char *what, vka_dtype *dtype, vka_error *error)
@@ -47,6 +48,30 @@ static vka_device_cost count_heads(const vka_rank *ranks, uint32_t rank_count, u
     return cost;
 }
 
+/* Elements of a device's weights. */
+static uint64_t count_weights(const vka_layer_desc *layer, const vka_device_cost *cost)
+{
+    uint64_t hidden = layer->hidden_size, k_dim = vka_pad8(layer->head_dim), v_dim = vka_pad8(layer->v_head_dim);
+    vka_latent part = vka_latent_of(layer);
+    uint64_t q_rows = (uint64_t)cost->q_heads * (part.plain + part.rotary);
+
+    if (layer->kv_lora_rank == 0) /* rows of q, columns of o; rows of k, rows of v */
+        return (cost->q_heads * hidden + cost->kv_heads * (uint64_t)layer->kv_hidden_size) * (k_dim + v_dim);
+    return q_rows * (part.rank > 0 ? part.rank : hidden) + part.rank * hidden + /* q, q_a */
+           (uint64_t)cost->kv_heads * (part.latent + part.rotary) * hidden +    /* kv_a */
+           cost->q_heads * (uint64_t)part.latent * (part.plain + part.value) +  /* kv_b */
+           cost->q_heads * part.value * hidden;                                 /* o */
+}
+
+static uint64_t cache_elements(const vka_layer_desc *layer, const vka_device_cost *cost)
+{
+    vka_latent part = vka_latent_of(layer);
+
+    if (layer->kv_lora_rank > 0)
+        return (uint64_t)cost->kv_heads * (part.latent + part.rotary);
+    return (uint64_t)cost->kv_heads * (vka_pad8(layer->head_dim) + vka_pad8(layer->v_head_dim));
+}
+
 vka_status vka_placement_cost(const vka_layer_desc *desc, const vka_rank *ranks, uint32_t rank_count,
                               uint32_t device_count, vka_dtype weight_dtype, vka_dtype cache_dtype,
                               vka_device_cost *costs, vka_error *error)
@@ -68,14 +93,12 @@ vka_status vka_placement_cost(const vka_layer_desc *desc, const vka_rank *ranks,
         return status;
     for (uint32_t device = 0; device < device_count; device++) {
         vka_device_cost cost = count_heads(ranks, rank_count, device);
-        uint64_t k_dim = vka_pad8(layer.head_dim), v_dim = vka_pad8(layer.v_head_dim);
-        uint64_t q_side = cost.q_heads * (k_dim + v_dim);   /* rows of q, columns of o */
-        uint64_t kv_side = cost.kv_heads * (k_dim + v_dim); /* rows of k, rows of v */
         uint64_t vector = cost.ranks ? (uint64_t)layer.hidden_size * sizeof(float) : 0;
 
-        cost.weight_bytes =
-            (q_side * layer.hidden_size + kv_side * layer.kv_hidden_size) * vka_dtype_size(weight_dtype);
-        cost.cache_bytes_per_token = kv_side * vka_dtype_size(cache_dtype);
+        if (layer.kv_lora_rank > 0)
+            cost.kv_heads = cost.ranks > 0;
+        cost.weight_bytes = (cost.ranks > 0 ? count_weights(&layer, &cost) : 0) * vka_dtype_size(weight_dtype);
+        cost.cache_bytes_per_token = cache_elements(&layer, &cost) * vka_dtype_size(cache_dtype);
         cost.upload_bytes_per_token = vector;
         cost.download_bytes_per_token = vector;
         costs[device] = cost;

@@ -6,16 +6,21 @@
 
 #include "base/error.h"
 #include "layout/head_set.h"
+#include "layout/latent.h"
 
-static void collect(vka_shard *shard, vka_head_set *q, vka_head_set *kv, const vka_rank *ranks, uint32_t rank_count)
+static void collect(vka_shard *shard, const vka_layer_desc *desc, vka_head_set *q, vka_head_set *kv,
+                    const vka_rank *ranks, uint32_t rank_count)
 {
+    bool latent = desc->kv_lora_rank > 0;
+
     for (uint32_t i = 0; i < rank_count; i++) {
         if (ranks[i].device != shard->device)
             continue;
         assert(ranks[i].q_begin + ranks[i].q_count <= VKA_MAX_HEADS);
         shard->ranks++;
         shard->q_heads += vka_head_set_add(q, ranks[i].q_begin, ranks[i].q_count);
-        shard->kv_heads += vka_head_set_add(kv, ranks[i].kv_begin, ranks[i].kv_count);
+        shard->kv_heads +=
+            latent ? vka_head_set_add(kv, 0, 1) : vka_head_set_add(kv, ranks[i].kv_begin, ranks[i].kv_count);
     }
 }
 
@@ -41,10 +46,10 @@ static vka_status make_storage(vka_shard *shard, const vka_allocator *allocator,
 /* Walks both unions in order; a query head belongs to the KV head of its group. */
 static void number_heads(vka_shard *shard, const vka_layer_desc *desc, const vka_head_set *q, const vka_head_set *kv)
 {
-    uint32_t group = desc->heads / desc->kv_heads;
+    uint32_t kv_heads = vka_stored_kv_heads(desc), group = desc->heads / kv_heads;
     uint32_t local_q = 0, local_kv = 0;
 
-    for (uint32_t kv_head = 0; kv_head < desc->kv_heads; kv_head++) {
+    for (uint32_t kv_head = 0; kv_head < kv_heads; kv_head++) {
         if (!vka_head_set_has(kv, kv_head))
             continue;
         shard->kv_head[local_kv] = kv_head;
@@ -78,7 +83,7 @@ vka_status vka_shard_create(vka_shard *out, const vka_layer_desc *desc, const vk
     uint32_t next = 0;
     vka_status status;
 
-    collect(&shard, &q, &kv, ranks, rank_count);
+    collect(&shard, desc, &q, &kv, ranks, rank_count);
     status = make_storage(&shard, allocator, error);
     if (status != VKA_OK)
         return status;

@@ -126,6 +126,11 @@ static vka_status resolve_attention(vka_layer_desc *desc, vka_error *error)
     return VKA_OK;
 }
 
+static uint32_t padded(uint32_t elements)
+{
+    return (elements + 7) / 8 * 8;
+}
+
 static vka_status check_latent(const vka_layer_desc *desc, vka_error *error)
 {
     if (desc->kv_lora_rank == 0) {
@@ -136,18 +141,20 @@ static vka_status check_latent(const vka_layer_desc *desc, vka_error *error)
     if (desc->kv_heads != desc->heads)
         return vka_fail(error, VKA_ERR_ARGUMENT, "kv_lora_rank is %u with %u heads and %u kv_heads, expected as many",
                         desc->kv_lora_rank, desc->heads, desc->kv_heads);
-    if (desc->kv_lora_rank + desc->rotary_dim > VKA_MAX_HEAD_DIM || desc->q_lora_rank > MAX_WIDTH)
+    if (desc->kv_lora_rank > VKA_MAX_HEAD_DIM || desc->q_lora_rank > MAX_WIDTH ||
+        padded(desc->kv_lora_rank) + padded(desc->rotary_dim) > VKA_MAX_HEAD_DIM)
         return vka_fail(error, VKA_ERR_ARGUMENT,
-                        "kv_lora_rank %u + rotary_dim %u (what the cache holds of a token), expected at most %u",
+                        "kv_lora_rank %u + rotary_dim %u (what the cache holds of a token, each in multiples of 8), "
+                        "expected at most %u",
                         desc->kv_lora_rank, desc->rotary_dim, VKA_MAX_HEAD_DIM);
     if (desc->rotary_offset + desc->rotary_dim != desc->head_dim || desc->rotary_offset == 0)
         return vka_fail(error, VKA_ERR_ARGUMENT,
                         "rotary_offset %u + rotary_dim %u: with kv_lora_rank RoPE turns the last elements of a head of "
                         "%u, and not all",
                         desc->rotary_offset, desc->rotary_dim, desc->head_dim);
-    if (desc->qk_norm != VKA_QK_NORM_NONE || desc->gate != VKA_GATE_NONE || desc->attend == VKA_ATTEND_CROSS)
+    if (desc->qk_norm != VKA_QK_NORM_NONE || desc->gate != VKA_GATE_NONE || desc->attend != VKA_ATTEND_CAUSAL)
         return vka_fail(error, VKA_ERR_ARGUMENT,
-                        "kv_lora_rank goes with neither a QK-norm nor a gate nor cross attention");
+                        "kv_lora_rank goes with neither a QK-norm nor a gate, and with causal attention only");
     return VKA_OK;
 }
 

@@ -40,7 +40,7 @@ VKA_API vka_status vka_cache_sequence_length(const vka_cache *cache, uint32_t se
 /* Appends tokens on one layer whose keys and values are there already, normed and turned as the layer's own: k [tokens,
  * kv_heads*head_dim] and v [tokens, kv_heads*v_head_dim], all KV heads of the layer in order, in host memory (F32, F16
  * or BF16), rounded to the type of the cache. Blocks. On failure the sequence is as before; VKA_ERR_CACHE_FULL says how
- * many pages are missing. */
+ * many pages are missing. VKA_ERR_UNSUPPORTED for latent attention, whose cache holds neither. */
 VKA_API vka_status vka_cache_append(vka_cache *cache, uint32_t cache_layer, uint32_t sequence, const vka_tensor *k,
                                     const vka_tensor *v, vka_error *error);
 
@@ -49,7 +49,9 @@ VKA_API uint64_t vka_cache_device_bytes(const vka_cache *cache, uint32_t device)
 VKA_API vka_dtype vka_cache_dtype(const vka_cache *cache);
 
 /* Reads back K and V of one KV head (number in the whole layer) of one sequence as a device holds it, converted to F32:
- * k [count, head_dim], v [count, v_head_dim] for tokens first .. first+count-1. Either may be NULL. For checks. */
+ * k [count, head_dim], v [count, v_head_dim] for tokens first .. first+count-1. Either may be NULL. For checks.
+ * Latent attention: kv_head is 0, k is [count, kv_lora_rank + rotary_dim], the normed latent and the turned part of K that
+ * all heads share, and v is [count, kv_lora_rank], the latent once more. */
 VKA_API vka_status vka_cache_read(vka_cache *cache, uint32_t device, uint32_t cache_layer, uint32_t sequence,
                                   uint32_t kv_head, uint32_t first, uint32_t count, float *k, float *v,
                                   vka_error *error);

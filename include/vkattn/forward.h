@@ -74,6 +74,15 @@ typedef struct vka_trace {
      * [rows, kv_hidden_size], Q's columns of qkv hold nothing, q, attention and partial are NULL, and partials is 0; in
      * the other chunks K's and V's columns of qkv hold nothing. */
     uint32_t appends;
+
+    /* Latent attention, with plain = head_dim - rotary_dim; NULL for other layers. There
+     *   kv_heads is 1: the latent;
+     *   qkv is [rows, Q | kv_lora_rank | rotary_dim], Q the latent of Q or, without q_lora_rank, [q_heads*plain |
+     *     q_heads*rotary_dim];
+     *   q is [rows, q_heads*(kv_lora_rank + rotary_dim)]: what attention multiplies with the vectors in the cache. */
+    const float *q_latent; /* [rows, q_lora_rank] normed; NULL without */
+    const float *q_up;     /* [rows, q_heads*plain | q_heads*rotary_dim] Q from its latent; NULL without */
+    const float *latents;  /* [rows, q_heads*kv_lora_rank] what attention returns; `attention` is made from it */
 } vka_trace;
 
 /* Called once per device and chunk after the chunk's exchange. vka_cache_read() is allowed inside, and sees the chunk's
@@ -103,8 +112,8 @@ typedef struct vka_forward_params {
 
     /* K (normed, turned; with k_out_norm the norm is that one) and V of the new tokens, of all KV heads in order:
      * [rows, kv_heads*head_dim] and [rows, kv_heads*v_head_dim], rounded as the cache holds them; in cross attention the
-     * rows are those of kv_input. data == NULL: not
-     * wanted. A rank's part is the columns of its KV heads. */
+     * rows are those of kv_input. data == NULL: not wanted. A rank's part is the columns of its KV heads.
+     * VKA_ERR_UNSUPPORTED for latent attention, which never makes them. */
     vka_tensor_out k_output, v_output;
 
     vka_trace_fn trace; /* NULL: none; costs a full read-back */

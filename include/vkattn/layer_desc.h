@@ -115,8 +115,10 @@ typedef struct vka_layer_desc {
     vka_gate gate;
 
     uint32_t kv_lora_rank; /* nonzero: multi-head latent attention (DeepSeek-V2): K and V come from one latent of this
-                              size per token, which is what the cache holds; heads == kv_heads, RoPE only on the last
-                              rotary_dim elements of a head, one K of them for all heads */
+                              size per token, which is what the cache holds; causal, heads == kv_heads, RoPE only on the
+                              last rotary_dim elements of a head, one K of them for all heads; the norms of latents use
+                              norm_eps; kv_lora_rank + rotary_dim, each rounded up to a multiple of 8, is at most
+                              VKA_MAX_HEAD_DIM */
     uint32_t q_lora_rank;  /* with kv_lora_rank: Q comes from a latent too; 0: straight from the hidden state */
 } vka_layer_desc;
 

@@ -85,8 +85,9 @@ typedef struct vka_device_cost {
     uint32_t device;
     uint32_t ranks;    /* logical ranks placed here */
     uint32_t q_heads;  /* distinct query heads */
-    uint32_t kv_heads; /* distinct KV heads (a KV head replicated on ranks of one device counts once) */
-    uint64_t weight_bytes;             /* q, k, v and o projections as stored (padded head sizes) */
+    uint32_t kv_heads; /* distinct KV heads (a KV head replicated on ranks of one device counts once); with latent
+                          attention 1 on every device with ranks: the latent, which each holds whole */
+    uint64_t weight_bytes;             /* projections as stored (padded head sizes) */
     uint64_t cache_bytes_per_token;    /* K and V of one token that lives here, as stored (padded head sizes) */
     uint64_t upload_bytes_per_token;   /* hidden states in, F32 */
     uint64_t download_bytes_per_token; /* partial sum out, F32 */
