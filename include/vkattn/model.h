@@ -52,7 +52,18 @@ VKA_API const vka_preset *vka_preset_at(size_t index); /* NULL past the end; sta
 /* VKA_ERR_ARGUMENT names near matches. */
 VKA_API vka_status vka_preset_find(const char *name, const vka_preset **preset, vka_error *error);
 
-/* ---- checkpoints: a folder with config.json and safetensors files ---- */
+/* ---- checkpoints: a folder with config.json and safetensors files ----
+ *
+ * Families, and what of each runs: the table in README.md; all keys are those of Hugging Face transformers 5.24, in the
+ * spellings of its versions 4 and 5. Where a model has a text_config, that is read, and the blocks of that text model.
+ *
+ * Cosmos3 has no configuration class there. These keys are read (as public inference engines name them): model_type
+ * "cosmos3", hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, rope_theta,
+ * rope_scaling.mrope_section (absent: 24, 20, 20), qk_norm_for_text (norm_q and norm_k of the understanding pathway;
+ * absent: true), use_und_k_norm_for_gen (k_norm_und_for_gen, the norm of keys that are handed on; absent: false; not
+ * both). VKA_BLOCK_SELF is layers.N.self_attn, causal, VKA_BLOCK_CROSS gen_layers.N.cross_attention, which sees the keys
+ * handed on and all of its own; each has to_qkv or to_q, to_k and to_v, and to_out or to_out.0. Norms have an eps of
+ * 1e-6. */
 
 typedef struct vka_model vka_model;
 
@@ -78,18 +89,21 @@ VKA_API void vka_model_close(vka_model **model);
 VKA_API const vka_model_info *vka_model_get_info(const vka_model *model); /* lives as long as the model */
 
 /* Description from config.json alone (needs no weight files; `path` is the folder or the file itself). `desc`
- * (resolved) and `info` may be NULL. Recognised are Llama, Mistral, Qwen2 and Qwen3 with the default RoPE; a
- * configuration that asks for something else of attention is VKA_ERR_UNSUPPORTED, a malformed one VKA_ERR_FORMAT. */
+ * (resolved) and `info` may be NULL. An architecture, a RoPE type or an option that may change attention and is not known
+ * is VKA_ERR_UNSUPPORTED, with its name; so is a layer that has no softmax attention. A malformed configuration is
+ * VKA_ERR_FORMAT, a block or layer that the model does not have VKA_ERR_ARGUMENT. With info->not_run the description has
+ * the geometry only: what such a layer computes is not read. */
 VKA_API vka_status vka_model_read_config(const char *path, vka_block block, uint32_t layer, vka_layer_desc *desc,
                                          vka_model_info *info, vka_error *error);
 
 /* One layer as loaded: views into the mapped files where the file holds a tensor as the engine orders it, copies where
- * it had to be reordered, transposed or dequantised. Immutable; lives on its own memory, but not longer than `model`.
+ * it had to be reordered, computed or dequantised. Immutable; lives on its own memory, but not longer than `model`.
  */
 typedef struct vka_model_layer vka_model_layer;
 
 /* Loads one layer, description and weights cross-checked against each other: VKA_ERR_FORMAT names the tensor, its shape
- * and the expected one; a tensor of the block that is not understood is VKA_ERR_UNSUPPORTED. */
+ * and the expected one; a tensor of the block that is not understood, or an architecture that is laid out only, is
+ * VKA_ERR_UNSUPPORTED. */
 VKA_API vka_status vka_model_layer_load(vka_model_layer **out, const vka_model *model, vka_block block, uint32_t layer,
                                         vka_error *error);
 VKA_API void vka_model_layer_free(vka_model_layer **layer);
