@@ -183,6 +183,16 @@ static uint32_t key_end(const chain_state *chain, uint32_t sequence, uint32_t po
     return right > 0 && position + right < end ? position + right : end;
 }
 
+/* What a score becomes: softcap, then ALiBi; `distance` is that of the key behind the row. */
+static double adjusted(const chain_state *chain, double score, uint32_t head, double distance)
+{
+    const vka_layer_desc *desc = chain->desc;
+
+    if (desc->softcap > 0)
+        score = desc->softcap * tanh(score / desc->softcap);
+    return score - (chain->vectors->slopes ? (double)chain->vectors->slopes[head] * distance : 0);
+}
+
 /* One query head of the row at `position` of `sequence`; `scores` has room for all keys. */
 static void attend(const chain_state *chain, uint32_t sequence, uint32_t position, uint32_t head, double *scores)
 {
@@ -193,14 +203,17 @@ static void attend(const chain_state *chain, uint32_t sequence, uint32_t positio
     double *out = chain->attention + (row * desc->heads + head) * desc->v_head_dim;
     uint32_t first = desc->window && position >= desc->window ? position - desc->window + 1 : 0;
     uint32_t end = key_end(chain, sequence, position);
-    double highest = -INFINITY, sum = 0;
+    const float *sink = chain->vectors->sinks ? &chain->vectors->sinks[head] : NULL;
+    double highest = sink ? (double)*sink : -INFINITY, sum = 0;
 
     for (uint32_t j = first; j < end; j++) {
         size_t key = sequence_row(chain->rows, sequence, j);
 
         scores[j] = desc->scale * dot(q, chain->k + key * chain->k_columns + kv_head * desc->head_dim, desc->head_dim);
+        scores[j] = adjusted(chain, scores[j], head, (double)position - j);
         highest = fmax(highest, scores[j]);
     }
+    sum = sink ? exp((double)*sink - highest) : 0;
     for (uint32_t j = first; j < end; j++) {
         const double *v =
             chain->v + sequence_row(chain->rows, sequence, j) * chain->v_columns + kv_head * desc->v_head_dim;

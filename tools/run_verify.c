@@ -125,7 +125,8 @@ static bool load_vectors(stage_vectors *vectors, const vka_layer_weights *weight
 {
     return load_vector(&vectors->q_bias, &weights->q_bias) && load_vector(&vectors->k_bias, &weights->k_bias) &&
            load_vector(&vectors->v_bias, &weights->v_bias) && load_vector(&vectors->o_bias, &weights->o_bias) &&
-           load_vector(&vectors->q_norm, &weights->q_norm) && load_vector(&vectors->k_norm, &weights->k_norm);
+           load_vector(&vectors->q_norm, &weights->q_norm) && load_vector(&vectors->k_norm, &weights->k_norm) &&
+           load_vector(&vectors->sinks, &weights->sinks) && load_vector(&vectors->slopes, &weights->alibi_slopes);
 }
 
 vka_status run_verifier_create(run_verifier **out, const run_layer *layer, const run_engine *engine, vka_error *error)
@@ -155,6 +156,8 @@ void run_verifier_destroy(run_verifier **verifier)
     vka_free(NULL, gone->vectors.o_bias);
     vka_free(NULL, gone->vectors.q_norm);
     vka_free(NULL, gone->vectors.k_norm);
+    vka_free(NULL, gone->vectors.sinks);
+    vka_free(NULL, gone->vectors.slopes);
     vka_free(NULL, gone);
     *verifier = NULL;
 }

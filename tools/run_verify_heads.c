@@ -95,6 +95,7 @@ static vka_status check_attention(const head_segment *segment, uint32_t local, v
     size_t q_stride = (size_t)trace->q_heads * desc->head_dim;
     size_t o_stride = (size_t)trace->q_heads * desc->v_head_dim;
     size_t column = (size_t)local * desc->v_head_dim;
+    const stage_vectors *vectors = segment->chunk->vectors;
     verify_attention_params params = {
         .rows = segment->rows,
         .keys = segment->keys,
@@ -112,6 +113,9 @@ static vka_status check_attention(const head_segment *segment, uint32_t local, v
         .causal = desc->attend == VKA_ATTEND_CAUSAL,
         .window_right = desc->window_right,
         .window = desc->window,
+        .softcap = desc->softcap,
+        .slope = vectors->slopes ? (double)vectors->slopes[trace->q_head[local]] : 0,
+        .sink = vectors->sinks ? &vectors->sinks[trace->q_head[local]] : NULL,
         .got = trace->attention + segment->row * o_stride + column,
         .got_stride = o_stride,
     };

@@ -8,7 +8,7 @@
 
 /* A layer's vectors as F32; NULL where the layer has none. */
 typedef struct stage_vectors {
-    float *q_bias, *k_bias, *v_bias, *o_bias, *q_norm, *k_norm;
+    float *q_bias, *k_bias, *v_bias, *o_bias, *q_norm, *k_norm, *sinks, *slopes;
 } stage_vectors;
 
 /* One traced chunk of a call, and where its results go. */

@@ -209,15 +209,33 @@ call_heads call_count_heads(const pipeline_set *set, uint32_t kv_heads, const ui
     const vka_variant *prefill = set->kernel[VKA_KERNEL_PREFILL].variant;
     const vka_variant *decode = set->kernel[VKA_KERNEL_DECODE].variant;
 
-    return (call_heads){kv_heads, kv_q_begin, tile_head_records(kv_heads, kv_q_begin, prefill->tile_cols, NULL),
-                        tile_head_records(kv_heads, kv_q_begin, decode->tile_cols, NULL)};
+    return (call_heads){kv_heads,
+                        kv_q_begin,
+                        tile_head_records(kv_heads, kv_q_begin, prefill->tile_cols, NULL),
+                        tile_head_records(kv_heads, kv_q_begin, decode->tile_cols, NULL),
+                        NULL,
+                        NULL};
+}
+
+/* Words of sinks or slopes, where there are some. */
+static uint32_t term_words(const call_heads *heads, const float *terms)
+{
+    return terms != NULL ? heads->kv_q_begin[heads->kv_heads] : 0;
+}
+
+static void write_terms(const call_heads *heads, const float *terms, uint32_t *out)
+{
+    if (terms != NULL) {
+        memcpy(out, terms, term_words(heads, terms) * sizeof(float));
+    }
 }
 
 uint64_t call_device_bytes(const exec_device *device, const call_heads *heads, uint32_t shared_words)
 {
     uint64_t words = (uint64_t)shared_words + (uint64_t)device->plan.tile_count * WORDS(attention_tile) +
                      (uint64_t)(heads->prefill_records + heads->decode_records) * WORDS(attention_heads) +
-                     (uint64_t)device->plan.row_count * WORDS(combine_row);
+                     (uint64_t)device->plan.row_count * WORDS(combine_row) + term_words(heads, heads->sinks) +
+                     term_words(heads, heads->slopes);
 
     return words * sizeof(uint32_t);
 }
@@ -239,6 +257,8 @@ vka_status call_write_device(const vka_context *context, exec_device *device, ui
     step->prefill_heads_offset = step->tiles_offset + plan->tile_count * WORDS(attention_tile);
     step->decode_heads_offset = step->prefill_heads_offset + heads->prefill_records * WORDS(attention_heads);
     step->combine_offset = step->decode_heads_offset + heads->decode_records * WORDS(attention_heads);
+    step->sinks_offset = step->combine_offset + plan->row_count * WORDS(combine_row);
+    step->slopes_offset = step->sinks_offset + term_words(heads, heads->sinks);
 
     memcpy(words, context->call.words, shared_words * sizeof(uint32_t));
     for (uint32_t i = 0; i < plan->tile_count; i++) {
@@ -251,5 +271,7 @@ vka_status call_write_device(const vka_context *context, exec_device *device, ui
     if (plan->row_count > 0) {
         memcpy(words + step->combine_offset, plan->rows, plan->row_count * sizeof(combine_row));
     }
+    write_terms(heads, heads->sinks, words + step->sinks_offset);
+    write_terms(heads, heads->slopes, words + step->slopes_offset);
     return staged_push(tensor, rec, bytes, error);
 }

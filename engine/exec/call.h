@@ -43,6 +43,7 @@ typedef struct call_heads {
     uint32_t kv_heads;
     const uint32_t *kv_q_begin;
     uint32_t prefill_records, decode_records;
+    const float *sinks, *slopes; /* by local query head; NULL: none. Set by the caller */
 } call_heads;
 call_heads call_count_heads(const pipeline_set *set, uint32_t kv_heads, const uint32_t *kv_q_begin);
 

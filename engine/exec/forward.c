@@ -6,6 +6,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+static attention_kind attention_of(const vka_layer *layer)
+{
+    return (attention_kind){.qk_pad = layer->qk_pad,
+                            .v_pad = layer->v_pad,
+                            .v_stride = layer->v_stored > 0 ? layer->v_stored : layer->qk_pad,
+                            .softcap = layer->desc.softcap != 0,
+                            .alibi = layer->desc.alibi != 0,
+                            .sinks = layer->desc.sinks != 0};
+}
+
 static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache, bool gives_kv)
 {
     uint32_t cached = 1u << EPILOGUE_Q | 1u << EPILOGUE_K | (layer->v_stored > 0 ? 1u << EPILOGUE_V : 0) |
@@ -15,9 +25,7 @@ static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache
                             .weight_dtype = layer->weight_dtype,
                             .cache_dtype = cache->dtype,
                             .pack_dtype = VKA_F32,
-                            .attention = {.qk_pad = layer->qk_pad,
-                                          .v_pad = layer->v_pad,
-                                          .v_stride = layer->v_stored > 0 ? layer->v_stored : layer->qk_pad},
+                            .attention = attention_of(layer),
                             .epilogues = gives_kv ? cached | given : cached,
                             .reproducible = layer->reproducible};
 

@@ -192,6 +192,7 @@ static vka_status record_attention(forward_call *call, const forward_chunk *chun
                                   .page_stride = cache->page_elements,
                                   .v_offset = cache->v_offset,
                                   .scale = (float)layer->desc.scale,
+                                  .softcap = (float)layer->desc.softcap,
                                   .left = call->planner.limits.keys.left,
                                   .right = call->planner.limits.keys.right};
     step->v_pad = layer->v_pad;

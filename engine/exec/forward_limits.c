@@ -100,6 +100,8 @@ planned_device forward_plan_device(const forward_call *call, const forward_devic
                               .slot_bytes = exec_slot_bytes(counted_width(call, device).q_heads, layer->v_pad)};
     uint32_t records = planned.heads.decode_records;
 
+    planned.heads.sinks = device->shard->sinks;
+    planned.heads.slopes = device->shard->slopes;
     if (layer->reproducible) {
         records = rank_records(layer, device->set.kernel[VKA_KERNEL_DECODE].variant->tile_cols);
     }

@@ -184,6 +184,8 @@ void exec_layer_destroy(vka_layer **layer)
     for (uint32_t d = 0; (*layer)->devices != NULL && d < (*layer)->context->device_count; d++) {
         layer_device *device = &(*layer)->devices[d];
         gpu_buffer_destroy(&device->constants);
+        vka_free(allocator, device->sinks);
+        vka_free(allocator, device->slopes);
         matrix_destroy(&device->qkv, allocator);
         matrix_destroy(&device->kv, allocator);
         matrix_destroy(&device->output, allocator);

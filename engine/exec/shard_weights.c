@@ -116,6 +116,24 @@ static void fill_constants(void *user, void *target, uint64_t offset, uint64_t b
     }
 }
 
+/* Values of the local query heads of a tensor with one for each head of the layer. */
+static vka_status take_terms(const shard_source *source, const vka_tensor *tensor, float **out, vka_error *error)
+{
+    uint32_t heads = source->shard->q_heads;
+
+    if (tensor->data == NULL) {
+        return VKA_OK;
+    }
+    *out = vka_alloc(&source->layer->context->allocator, heads, sizeof(**out));
+    if (*out == NULL) {
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for the sinks or slopes of %u heads", heads);
+    }
+    for (uint32_t h = 0; h < heads; h++) {
+        vka_convert(&(*out)[h], VKA_F32, element(tensor, 0, source->shard->q_head[h]), tensor->dtype, 1);
+    }
+    return VKA_OK;
+}
+
 static vka_status create_heads(shard_source *source, layer_device *out, gpu_device *gpu, vka_error *error)
 {
     const vka_layer *layer = source->layer;
@@ -149,7 +167,15 @@ vka_status shard_weights_create(vka_layer *layer, uint32_t device, const vka_lay
     vka_status status = layer_is_latent(layer) ? latent_weights_create(layer, device, weights, error)
                                                : create_heads(&source, out, gpu, error);
 
-    return status == VKA_OK ? matrix_create(&out->output, gpu, &output, "output projection weights", fill_output_row,
-                                            &source, &layer->context->allocator, error)
-                            : status;
+    if (status == VKA_OK) {
+        status = matrix_create(&out->output, gpu, &output, "output projection weights", fill_output_row, &source,
+                               &layer->context->allocator, error);
+    }
+    if (status == VKA_OK) {
+        status = take_terms(&source, &weights->sinks, &out->sinks, error);
+    }
+    if (status == VKA_OK) {
+        status = take_terms(&source, &weights->alibi_slopes, &out->slopes, error);
+    }
+    return status;
 }

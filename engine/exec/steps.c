@@ -98,6 +98,8 @@ static vka_status launch_tiles(recorder *rec, const pipeline_set *set, const att
     uint32_t groups[3];
 
     push.tile_offset = step->tiles_offset + launch->first * (uint32_t)(sizeof(attention_tile) / sizeof(uint32_t));
+    push.sinks_offset = step->sinks_offset;
+    push.slopes_offset = step->slopes_offset;
     push.heads_offset = prefill ? step->prefill_heads_offset : step->decode_heads_offset;
     vka_groups_attention(kernel->variant, launch->count, prefill ? step->prefill_records : step->decode_records,
                          groups);
@@ -112,7 +114,7 @@ static vka_status combine_splits(recorder *rec, const pipeline_set *set, const a
                                .v_pad = step->v_pad,
                                .out_stride = step->push.out_stride,
                                .lse_offset = step->push.lse_offset,
-                               .sinks_offset = step->push.sinks_offset,
+                               .sinks_offset = step->sinks_offset,
                                .gate_offset = step->push.gate_offset,
                                .gate_stride = step->push.gate_stride};
     const step_buffer buffers[4] = {reads(step->call), reads(step->split),

@@ -40,12 +40,13 @@ vka_status step_epilogue(recorder *rec, const pipeline_set *set, const epilogue_
 
 /* Everything the attention of one chunk needs on one device. */
 typedef struct attention_step {
-    attention_push push; /* tile_offset and heads_offset are set per launch */
+    attention_push push; /* offsets into the call buffer are set per launch */
     const tile_plan *plan;
     uint32_t tiles_offset;                          /* words: planned tiles in the call buffer */
     uint32_t prefill_heads_offset, prefill_records; /* head records of each kernel */
     uint32_t decode_heads_offset, decode_records;
-    uint32_t combine_offset; /* words: combine rows */
+    uint32_t combine_offset;              /* words: combine rows */
+    uint32_t sinks_offset, slopes_offset; /* words: by query head */
     uint32_t v_pad;
     gpu_buffer *call, *q, *out, *split;
     gpu_buffer *const *slabs;

@@ -13,9 +13,6 @@ vka_status unsupported_check(const vka_layer_desc *desc, vka_error *error)
         const char *field;
     } rows[] = {
         {desc->qk_norm == VKA_QK_NORM_FULL_WIDTH, "qk_norm over the full width"},
-        {desc->softcap != 0, "softcap"},
-        {desc->sinks != 0, "sinks"},
-        {desc->alibi != 0, "alibi"},
         {desc->gate != VKA_GATE_NONE, "gate"},
     };
 

@@ -300,6 +300,8 @@ static vka_status check_attention(stage_checker *checker, const segment *s, uint
     const vka_layer_desc *desc = &checker->rig->desc;
     size_t q_stride = (size_t)s->trace->q_heads * desc->head_dim;
     size_t o_stride = (size_t)s->trace->q_heads * desc->v_head_dim;
+    const vka_layer_weights *w = &checker->rig->weights;
+    const float *slope = bias_of(&w->alibi_slopes, s->trace->q_head[local], 1);
     verify_result result = {0};
     const verify_attention_params params = {.rows = s->rows,
                                             .keys = s->keys,
@@ -317,6 +319,9 @@ static vka_status check_attention(stage_checker *checker, const segment *s, uint
                                             .causal = desc->attend == VKA_ATTEND_CAUSAL,
                                             .window = desc->window,
                                             .window_right = desc->window_right,
+                                            .softcap = desc->softcap,
+                                            .slope = slope != NULL ? (double)*slope : 0,
+                                            .sink = bias_of(&w->sinks, s->trace->q_head[local], 1),
                                             .got = s->trace->attention + s->row * o_stride +
                                                    (size_t)local * desc->v_head_dim,
                                             .got_stride = o_stride,

@@ -11,6 +11,7 @@ int run_mutants_tests(void);
 int run_options_tests(void);
 int run_reproducible_tests(void);
 int run_rope_tests(void);
+int run_scores_tests(void);
 int run_sequences_tests(void);
 int run_stages_tests(void);
 

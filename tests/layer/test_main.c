@@ -10,6 +10,7 @@ int main(void)
     failed += run_stages_tests();
     failed += run_mutants_tests();
     failed += run_options_tests();
+    failed += run_scores_tests();
     failed += run_attend_tests();
     failed += run_kv_tests();
     failed += run_rope_tests();
