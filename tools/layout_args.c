@@ -73,6 +73,7 @@ static vka_status read_config(const layout_args *args, layout_source *source, vk
     if (status != VKA_OK)
         return status;
     source->layers = info.layers;
+    source->has_weights = info.has_weights;
     source->not_run = info.not_run;
     return VKA_OK;
 }
@@ -80,7 +81,7 @@ static vka_status read_config(const layout_args *args, layout_source *source, vk
 static vka_status read_model(const layout_args *args, layout_source *source, vka_error *error)
 {
     const char *model = args->model;
-    bool path = strchr(model, '/') || has_suffix(model, ".json");
+    bool path = strchr(model, '/') || has_suffix(model, ".json") || has_suffix(model, ".gguf");
     const vka_preset *preset = NULL;
     vka_status status;
 

@@ -30,6 +30,7 @@ typedef struct layout_source {
     const char *name;    /* as given, or NULL for a bare geometry */
     const char *note;    /* of a preset: what of the real model is not modelled; or NULL */
     const char *not_run; /* NULL, or why the layer is laid out only */
+    bool has_weights;    /* a checkpoint, of which more than the configuration is there */
     uint32_t layers;     /* of a checkpoint or its configuration; 0: there is none, weights can only be generated */
 } layout_source;
 

@@ -1,5 +1,4 @@
 /* The weights of a run: one layer of a checkpoint, or generated for a preset, a geometry or a bare configuration. */
-#include "base/files.h"
 #include "run.h"
 
 static vka_status load_checkpoint(run_layer *layer, const layout_args *args, vka_error *error)
@@ -22,7 +21,7 @@ vka_status run_layer_load(run_layer *layer, const run_options *options, vka_erro
         .struct_size = sizeof(params), .dtype = (vka_dtype)options->layout.weight_dtype, .seed = options->seed};
     vka_status status;
 
-    if (layer->source.layers > 0 && vka_is_directory(options->layout.model))
+    if (layer->source.has_weights)
         return load_checkpoint(layer, &options->layout, error);
     status = vka_weights_generate(&layer->generated, &layer->source.desc, &params, error);
     if (!status)

@@ -1,4 +1,5 @@
-/* A checkpoint: a folder with config.json and model.safetensors, or model.safetensors.index.json and its shards.
+/* A checkpoint: a folder with config.json and model.safetensors, or model.safetensors.index.json and its shards; or a
+ * GGUF file.
  * Opening maps every file and reads headers only. All tensors of all files then stand in one table sorted by name. */
 #include "model/checkpoint.h"
 
@@ -9,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "model/gguf_config.h"
 #include "model/index.h"
 #include "model/json.h"
 
@@ -82,7 +84,7 @@ static vka_status open_single(vka_model *model, const char *dir, const char *nam
     if (status != VKA_OK)
         return status;
     for (size_t i = 0; i < count; i++)
-        model->slots[i] = (vka_slot){vka_tensor_file_at(model->shards[0].file, i), &model->shards[0]};
+        model->slots[i] = (vka_slot){vka_tensor_file_at(model->shards[0].file, i), &model->shards[0], NULL};
     model->slot_count = count;
     return VKA_OK;
 }
@@ -102,7 +104,7 @@ static vka_status fill_slots(vka_model *model, const vka_index *index, const cha
         if (!tensor)
             return vka_fail(error, VKA_ERR_FORMAT, "%s: tensor '%s' should be in '%s', which lacks it", label,
                             vka_printable(entry->tensor, name), shard->path);
-        model->slots[model->slot_count++] = (vka_slot){tensor, shard};
+        model->slots[model->slot_count++] = (vka_slot){tensor, shard, NULL};
     }
     qsort(model->slots, model->slot_count, sizeof(vka_slot), by_name);
     return VKA_OK;
@@ -154,6 +156,57 @@ static vka_status open_weights(vka_model *model, const char *dir, vka_error *err
     return vka_fail(error, VKA_ERR_IO, "'%s' has neither %s nor %s", dir, single, several);
 }
 
+/* ---- GGUF: one file that is configuration and weights ---- */
+
+static vka_status open_gguf(vka_model *model, vka_error *error)
+{
+    vka_status status;
+    size_t count;
+
+    model->shards = vka_alloc(NULL, 1, sizeof(vka_shard_file));
+    if (!model->shards)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for '%s'", model->config_path);
+    model->shard_count = 1;
+    model->shards[0].path = vka_copy_text(NULL, model->config_path);
+    if (!model->shards[0].path)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for the path '%s'", model->config_path);
+    status = vka_gguf_open(&model->shards[0].gguf, model->config_path, error);
+    if (status == VKA_OK)
+        status = vka_gguf_config(&model->config, model->shards[0].gguf, model->config_path, error);
+    if (status != VKA_OK)
+        return status;
+    count = vka_gguf_count(model->shards[0].gguf);
+    status = reserve_slots(model, count, error);
+    for (size_t i = 0; status == VKA_OK && i < count; i++) {
+        const vka_gguf_tensor *tensor = vka_gguf_at(model->shards[0].gguf, i);
+
+        model->slots[model->slot_count++] = (vka_slot){&tensor->tensor, &model->shards[0], tensor->format};
+    }
+    return status;
+}
+
+static vka_status open_folder(vka_model *model, const char *dir, vka_error *error)
+{
+    vka_status status = vka_config_read(&model->config, model->config_path, error);
+
+    return status == VKA_OK ? open_weights(model, dir, error) : status;
+}
+
+/* Sets *config from a file that holds one, without weights. */
+static vka_status read_config(vka_config *config, const char *file, vka_error *error)
+{
+    vka_gguf *gguf = NULL;
+    vka_status status;
+
+    if (!vka_gguf_recognise(file))
+        return vka_config_read(config, file, error);
+    status = vka_gguf_open(&gguf, file, error);
+    if (status == VKA_OK)
+        status = vka_gguf_config(config, gguf, file, error);
+    vka_gguf_close(&gguf);
+    return status;
+}
+
 static vka_model_info info_of(const vka_config *config, vka_block block)
 {
     vka_model_info info = {.layers = vka_config_layers(config, block), .not_run = config->family->not_run};
@@ -173,16 +226,15 @@ vka_status vka_model_open(vka_model **out, const char *dir, vka_error *error)
     model = vka_alloc(NULL, 1, sizeof(*model));
     if (!model)
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for a model");
-    status = join_path(&model->config_path, dir, "config.json", error);
+    status = find_config(&model->config_path, dir, error);
     if (status == VKA_OK)
-        status = vka_config_read(&model->config, model->config_path, error);
-    if (status == VKA_OK)
-        status = open_weights(model, dir, error);
+        status = vka_gguf_recognise(model->config_path) ? open_gguf(model, error) : open_folder(model, dir, error);
     if (status != VKA_OK) {
         vka_model_close(&model);
         return status;
     }
     model->info = info_of(&model->config, VKA_BLOCK_SELF);
+    model->info.has_weights = 1;
     *out = model;
     return VKA_OK;
 }
@@ -193,6 +245,7 @@ void vka_model_close(vka_model **model)
         return;
     for (size_t i = 0; i < (*model)->shard_count; i++) {
         vka_tensor_file_close(&(*model)->shards[i].file);
+        vka_gguf_close(&(*model)->shards[i].gguf);
         vka_free(NULL, (*model)->shards[i].path);
     }
     vka_free(NULL, (*model)->shards);
@@ -220,13 +273,15 @@ vka_status vka_model_read_config(const char *path, vka_block block, uint32_t lay
         return vka_fail(error, VKA_ERR_ARGUMENT, "path is NULL");
     status = find_config(&file, path, error);
     if (status == VKA_OK)
-        status = vka_config_read(&config, file, error);
+        status = read_config(&config, file, error);
     if (status == VKA_OK)
         status = vka_config_layer(&config, block, layer, &found, file, error);
     if (status == VKA_OK && desc)
         *desc = found;
-    if (status == VKA_OK && info)
+    if (status == VKA_OK && info) {
         *info = info_of(&config, block);
+        info->has_weights = config.gguf.names != NULL || vka_is_directory(path);
+    }
     vka_config_free(&config);
     vka_free(NULL, file);
     return status;

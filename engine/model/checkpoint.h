@@ -3,17 +3,20 @@
 #define VKA_MODEL_CHECKPOINT_H
 
 #include "model/config.h"
+#include "model/gguf.h"
 #include "model/weights.h"
 #include "vkattn/model.h"
 
 typedef struct vka_shard_file {
     char *path;
-    vka_tensor_file *file;
+    vka_tensor_file *file; /* safetensors, or */
+    vka_gguf *gguf;
 } vka_shard_file;
 
 typedef struct vka_slot {
     const vka_named_tensor *tensor;
     const vka_shard_file *shard;
+    const vka_block_format *format; /* of a GGUF file, where NULL is a type that is not known; else NULL */
 } vka_slot;
 
 struct vka_model_layer {

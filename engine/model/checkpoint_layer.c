@@ -128,12 +128,15 @@ static void name_weights(vka_found_tensors *found, const vka_layer_desc *desc)
     }
 }
 
-/* Biases are optional to the engine, but the configuration says whether the model has them. */
+/* Biases are optional to the engine, but a config.json says whether the model has them. */
 static vka_status check_biases(const vka_model *model, const vka_found_tensors *found, vka_block block,
                                vka_error *error)
 {
     unsigned biases = 0;
     vka_status status = vka_config_layer_biases(&model->config, block, &biases, model->config_path, error);
+
+    if (model->config.gguf.names)
+        return VKA_OK; /* what is there is all that is known */
 
     for (int i = VKA_WEIGHT_Q_BIAS; i <= VKA_WEIGHT_O_BIAS && status == VKA_OK; i++) {
         bool wanted = biases & (1u << (i - VKA_WEIGHT_Q_BIAS));
@@ -167,7 +170,7 @@ static vka_status load(vka_model_layer *out, const vka_model *model, vka_block b
     if (model->config.family->not_run)
         return vka_fail(error, VKA_ERR_UNSUPPORTED, "%s: layers of %s are laid out, not run: %s", model->config_path,
                         model->config.architecture, model->config.family->not_run);
-    found.names = model->config.family->blocks[block].tensors;
+    found.names = model->config.gguf.names ? model->config.gguf.names : model->config.family->blocks[block].tensors;
     status = find_prefix(model, layer, &found, error);
     if (status == VKA_OK)
         status = find_tensors(model, &found, error);

@@ -7,7 +7,55 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "model/json.h"
 #include "model/safetensors.h"
+
+static bool is_quantised(const vka_slot *slot)
+{
+    return slot->format && slot->format->decode;
+}
+
+/* Of a quantised tensor the type is what decode() makes of it, and the data are blocks still. */
+static vka_status as_matrix(vka_tensor *out, const vka_slot *slot, vka_error *error)
+{
+    vka_named_tensor tensor = *slot->tensor;
+    char name[VKA_PRINTABLE_BYTES];
+
+    if (!slot->shard->gguf)
+        return vka_tensor_as_matrix(out, slot->tensor, slot->shard->path, error);
+    if (is_quantised(slot))
+        tensor.dtype = VKA_F32;
+    if (tensor.dtype == VKA_DTYPE_DEFAULT)
+        return vka_fail(error, VKA_ERR_UNSUPPORTED,
+                        "%s: tensor '%s' has the element type %s, expected F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or "
+                        "Q6_K",
+                        slot->shard->path, vka_printable(tensor.name, name),
+                        slot->format ? slot->format->name : "of an unknown number");
+    return vka_tensor_as_matrix(out, &tensor, slot->shard->path, error);
+}
+
+/* From blocks to F32; other tensors stay as they are. */
+static vka_status decode(vka_tensor *tensor, void **owned, const vka_slot *slot, const char *name, vka_error *error)
+{
+    float *values;
+
+    if (!is_quantised(slot))
+        return VKA_OK;
+    values = vka_alloc(NULL, (size_t)(tensor->rows * tensor->cols), sizeof(float));
+    if (!values)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for tensor '%s' as F32, %llu elements", name,
+                        (unsigned long long)(tensor->rows * tensor->cols));
+    vka_blocks_decode(values, slot->format, tensor->data, tensor->rows * tensor->cols / slot->format->elements);
+    tensor->data = *owned = values;
+    return VKA_OK;
+}
+
+/* Bytes of `elements` neighbours in a row; whole blocks of them. */
+static uint64_t bytes_of(const vka_slot *slot, const vka_tensor *whole, uint64_t elements)
+{
+    return is_quantised(slot) ? elements / slot->format->elements * slot->format->bytes
+                              : elements * vka_dtype_size(whole->dtype);
+}
 
 /* What a merged tensor consists of. Of a bias, elements are meant where rows are said. */
 typedef struct merge {
@@ -81,7 +129,7 @@ static vka_status split(vka_model_layer *out, const vka_found_tensor *found, int
     int first = weight >= VKA_WEIGHT_Q_BIAS ? VKA_WEIGHT_Q_BIAS : VKA_WEIGHT_Q;
     merge m = {.is_bias = weight >= VKA_WEIGHT_Q_BIAS, .groups = 1};
     vka_tensor whole = {0};
-    vka_status status = vka_tensor_as_matrix(&whole, found->slot->tensor, found->slot->shard->path, error);
+    vka_status status = as_matrix(&whole, found->slot, error);
 
     for (int i = 0; i < 3; i++) {
         vka_weight_shape shape = vka_weight_shape_of(&out->desc, first + i);
@@ -94,11 +142,13 @@ static vka_status split(vka_model_layer *out, const vka_found_tensor *found, int
         return status;
     if (found->arrangement == VKA_GROUPS)
         m.groups = out->desc.kv_heads;
-    m.row_bytes = (m.is_bias ? 1 : whole.cols) * vka_dtype_size(whole.dtype);
+    if (m.is_bias && is_quantised(found->slot))
+        return vka_fail(error, VKA_ERR_UNSUPPORTED, "tensor '%s' is a quantised bias", name);
+    m.row_bytes = bytes_of(found->slot, &whole, m.is_bias ? 1 : whole.cols);
     if (m.groups == 1) {
         set_part(vka_weight_at(&out->weights, weight), &whole, &m, weight - first,
                  (const char *)whole.data + part_begin(&m, weight - first) * m.row_bytes);
-        return VKA_OK;
+        return decode(vka_weight_at(&out->weights, weight), &out->owned[weight], found->slot, name, error);
     }
     if (out->desc.heads % out->desc.kv_heads != 0)
         return vka_fail(error, VKA_ERR_FORMAT,
@@ -139,6 +189,14 @@ static vka_status make_slopes(vka_model_layer *out, vka_error *error)
     return VKA_OK;
 }
 
+static vka_status take_whole(vka_model_layer *out, const vka_slot *slot, int weight, const char *name, vka_error *error)
+{
+    vka_tensor *tensor = vka_weight_at(&out->weights, weight);
+    vka_status status = as_matrix(tensor, slot, error);
+
+    return status == VKA_OK ? decode(tensor, &out->owned[weight], slot, name, error) : status;
+}
+
 vka_status vka_order_tensors(const vka_found_tensors *found, vka_model_layer *out, vka_error *error)
 {
     vka_status status = VKA_OK;
@@ -150,8 +208,7 @@ vka_status vka_order_tensors(const vka_found_tensors *found, vka_model_layer *ou
         if (!tensor->slot)
             continue;
         if (tensor->arrangement == VKA_AS_IS)
-            status = vka_tensor_as_matrix(vka_weight_at(&out->weights, i), tensor->slot->tensor,
-                                          tensor->slot->shard->path, error);
+            status = take_whole(out, tensor->slot, i, found->texts[i], error);
         else
             status = split(out, tensor, i, found->texts[i], error);
     }

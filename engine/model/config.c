@@ -115,6 +115,16 @@ static vka_status check_block(const vka_config_source *source)
     return VKA_OK;
 }
 
+/* Converters to GGUF add the 1 to the norm weights of families that have an offset. */
+static void apply_gguf(const vka_gguf_facts *gguf, vka_layer_desc *desc)
+{
+    desc->norm_unit_offset = 0;
+    if (gguf->interleaved)
+        desc->rope_pairing = VKA_ROPE_INTERLEAVED;
+    if (gguf->rotary_dim > 0)
+        desc->rotary_dim = gguf->rotary_dim;
+}
+
 vka_status vka_config_layer(const vka_config *config, vka_block block, uint32_t layer, vka_layer_desc *desc,
                             const char *label, vka_error *error)
 {
@@ -130,6 +140,8 @@ vka_status vka_config_layer(const vka_config *config, vka_block block, uint32_t 
         status = vka_config_layer_kind(&source, &source.kind);
     if (status == VKA_OK)
         status = read_layer(&source, &found);
+    if (config->gguf.names)
+        apply_gguf(&config->gguf, &found);
     if (status == VKA_OK && vka_layer_desc_resolve(&found, &inner) != VKA_OK)
         status = vka_fail(error, VKA_ERR_FORMAT, "%s: %s", label, inner.message);
     if (status == VKA_OK)
@@ -180,12 +192,15 @@ static vka_status read_all(vka_config *config, const char *label, vka_error *err
     return status == VKA_OK ? check_first(config, label, error) : status;
 }
 
-/* Takes `root` over. */
-static vka_status from_json(vka_config *out, json_t *root, const char *label, vka_error *error)
+vka_status vka_config_from_json(vka_config *out, json_t *root, const vka_gguf_facts *gguf, const char *label,
+                                vka_error *error)
 {
     vka_config config = {.root = root};
-    vka_status status = read_all(&config, label, error);
+    vka_status status;
 
+    if (gguf)
+        config.gguf = *gguf;
+    status = read_all(&config, label, error);
     if (status == VKA_OK)
         *out = config;
     else
@@ -198,7 +213,7 @@ vka_status vka_config_parse(vka_config *out, const void *data, size_t size, cons
     json_t *root = NULL;
     vka_status status = vka_json_parse(&root, data, size, label, error);
 
-    return status == VKA_OK ? from_json(out, root, label, error) : status;
+    return status == VKA_OK ? vka_config_from_json(out, root, NULL, label, error) : status;
 }
 
 vka_status vka_config_read(vka_config *out, const char *path, vka_error *error)
@@ -206,7 +221,7 @@ vka_status vka_config_read(vka_config *out, const char *path, vka_error *error)
     json_t *root = NULL;
     vka_status status = vka_json_read(&root, path, error);
 
-    return status == VKA_OK ? from_json(out, root, path, error) : status;
+    return status == VKA_OK ? vka_config_from_json(out, root, NULL, path, error) : status;
 }
 
 void vka_config_free(vka_config *config)

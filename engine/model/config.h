@@ -10,12 +10,20 @@
 #include "model/family.h"
 #include "vkattn/model.h"
 
+/* What a GGUF file says of its tensors and a config.json does not: names NULL for the latter. */
+typedef struct vka_gguf_facts {
+    const vka_tensor_names *names;
+    bool interleaved;    /* rows of Q and K are permuted so that RoPE turns neighbours */
+    uint32_t rotary_dim; /* 0: as the family says */
+} vka_gguf_facts;
+
 typedef struct vka_config {
     const vka_family *family;
     char architecture[64]; /* "LlamaForCausalLM" */
     json_t *root;
     json_t *keys; /* where the keys of attention stand: root, or its text_config */
     uint32_t layers;
+    vka_gguf_facts gguf;
 } vka_config;
 
 #define VKA_MAX_LAYERS 65536u
@@ -24,6 +32,9 @@ typedef struct vka_config {
  * half-built object. */
 vka_status vka_config_parse(vka_config *out, const void *data, size_t size, const char *label, vka_error *error);
 vka_status vka_config_read(vka_config *out, const char *path, vka_error *error);
+/* The same of keys that stand in no file; takes `root` over, also when it fails. `gguf` may be NULL. */
+vka_status vka_config_from_json(vka_config *out, json_t *root, const vka_gguf_facts *gguf, const char *label,
+                                vka_error *error);
 void vka_config_free(vka_config *config);
 
 /* How many layers have such a block; 0 when `block` is none of the family's. */

@@ -122,3 +122,11 @@ const vka_tensor_names vka_names_deepseek = {
 const vka_tensor_names vka_names_cosmos3_self = {
     "layers.", ".self_attn.", {COSMOS3_ROWS, PLAIN("k_norm_und_for_gen.weight", K_OUT_NORM)}};
 const vka_tensor_names vka_names_cosmos3_cross = {"gen_layers.", ".cross_attention.", {COSMOS3_ROWS}};
+
+const vka_tensor_names vka_names_gguf = {
+    "blk.",
+    ".attn_",
+    {LINEAR("q", Q), LINEAR("k", K), LINEAR("v", V), LINEAR("output", O), MERGED("qkv.weight", Q),
+     MERGED("qkv.bias", Q_BIAS), PLAIN("q_norm.weight", Q_NORM), PLAIN("k_norm.weight", K_NORM),
+     PLAIN("sinks.weight", SINKS), IGNORED("norm.weight"), IGNORED("norm.bias"), IGNORED("rot_embd.weight")},
+};

@@ -42,5 +42,6 @@ extern const vka_tensor_names vka_names_whisper_encoder;
 extern const vka_tensor_names vka_names_deepseek;
 extern const vka_tensor_names vka_names_cosmos3_self;
 extern const vka_tensor_names vka_names_cosmos3_cross;
+extern const vka_tensor_names vka_names_gguf; /* of every architecture */
 
 #endif

@@ -52,7 +52,7 @@ VKA_API const vka_preset *vka_preset_at(size_t index); /* NULL past the end; sta
 /* VKA_ERR_ARGUMENT names near matches. */
 VKA_API vka_status vka_preset_find(const char *name, const vka_preset **preset, vka_error *error);
 
-/* ---- checkpoints: a folder with config.json and safetensors files ----
+/* ---- checkpoints: a GGUF file, or a folder with config.json and safetensors files ----
  *
  * Families, and what of each runs: the table in README.md; all keys are those of Hugging Face transformers 5.24, in the
  * spellings of its versions 4 and 5. Where a model has a text_config, that is read, and the blocks of that text model.
@@ -78,6 +78,7 @@ typedef struct vka_model_info {
     char architecture[64]; /* e.g. "LlamaForCausalLM" */
     char model_type[32];   /* e.g. "llama" */
     uint32_t layers;       /* that have blocks of the kind asked for; of an open model: VKA_BLOCK_SELF */
+    uint32_t has_weights;  /* nonzero: a folder or a GGUF file, to be opened; 0: a configuration alone */
     const char *not_run;   /* NULL; or why layers of this architecture are laid out only (static storage) */
 } vka_model_info;
 
