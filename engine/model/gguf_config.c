@@ -239,6 +239,7 @@ static vka_status translate(reader *r)
     return vka_gguf_rope(&(vka_gguf_rope_source){r->file, r->architecture->name, r->out, r->label, r->error});
 }
 
+/* The share as config.json has it, and the number itself, which is not rounded. */
 static vka_status read_rotary_dim(const reader *r, vka_gguf_facts *facts)
 {
     const json_t *value = value_of(r, "rope.dimension_count");
@@ -249,6 +250,9 @@ static vka_status read_rotary_dim(const reader *r, vka_gguf_facts *facts)
         return vka_fail(r->error, VKA_ERR_FORMAT, "%s: %s.rope.dimension_count is no number from 2 to %u", r->label,
                         r->architecture->name, VKA_MAX_HEAD_DIM);
     facts->rotary_dim = (uint32_t)json_integer_value(value);
+    if (facts->rotary_dim != json_integer_value(json_object_get(r->out, "head_dim")))
+        json_object_set_new(r->out, "partial_rotary_factor",
+                            json_real(facts->rotary_dim / json_number_value(json_object_get(r->out, "head_dim"))));
     return VKA_OK;
 }
 

@@ -86,6 +86,26 @@ static void read_reference(hf_block *b)
     find_positions(b);
 }
 
+bool hf_is_gguf(const hf_case *which)
+{
+    return strstr(which->folder, ".gguf") != NULL;
+}
+
+static void open_reference(hf_block *b, const hf_case *which, const char *name)
+{
+    static const char *const places[] = {"hf", "gguf"};
+    int length = (int)(strlen(which->folder) - (hf_is_gguf(which) ? strlen(".gguf") : 0));
+    char path[512];
+    vka_error error;
+
+    for (size_t i = 0; !b->reference && i < sizeof(places) / sizeof(places[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s/%.*s/reference-%s.safetensors", VKA_TEST_DATA, places[i], length,
+                 which->folder, name);
+        (void)vka_tensor_file_open(&b->reference, path, &error);
+    }
+    require(b->reference != NULL, "%s", error.message);
+}
+
 void hf_open(hf_block *b, const hf_case *which)
 {
     static const char *const kinds[] = {"layer", "cross", "encoder"};
@@ -97,14 +117,13 @@ void hf_open(hf_block *b, const hf_case *which)
     if (which->reference)
         snprintf(reference, sizeof(reference), "%s", which->reference);
     snprintf(b->name, sizeof(b->name), "%s %s", which->folder, reference);
-    snprintf(path, sizeof(path), "%s/%s", VKA_TEST_DATA, which->folder);
+    snprintf(path, sizeof(path), "%s/%s/%s", VKA_TEST_DATA, hf_is_gguf(which) ? "gguf" : "hf", which->folder);
     require(vka_model_open(&b->model, path, &error) == VKA_OK, "%s", error.message);
     require(vka_model_layer_load(&b->loaded, b->model, which->block, which->layer, &error) == VKA_OK, "%s",
             error.message);
     b->desc = *vka_model_layer_desc(b->loaded);
     b->weights = *vka_model_layer_weights(b->loaded);
-    snprintf(path, sizeof(path), "%s/%s/reference-%s.safetensors", VKA_TEST_DATA, which->folder, reference);
-    require(vka_tensor_file_open(&b->reference, path, &error) == VKA_OK, "%s", error.message);
+    open_reference(b, which, reference);
     read_reference(b);
 }
 

@@ -9,7 +9,7 @@
 #include "vkattn/vkattn.h"
 
 typedef struct hf_case {
-    const char *folder;
+    const char *folder; /* of tests/data/hf; or NAME.gguf, a file of tests/data/gguf */
     vka_block block;
     uint32_t layer;
     const char *reference; /* NULL: that of the block, "layer0" */
@@ -41,6 +41,9 @@ typedef struct hf_block {
     uint32_t position_count;
     int32_t *positions; /* [3, position_count] */
 } hf_block;
+
+/* Is the checkpoint a GGUF file? Its block is one of tests/data/hf/NAME again, or has its reference beside it. */
+bool hf_is_gguf(const hf_case *which);
 
 void hf_open(hf_block *block, const hf_case *which);
 void hf_close(hf_block *block);

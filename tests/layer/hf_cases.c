@@ -1,4 +1,4 @@
-/* The blocks of tests/data/hf that run. */
+/* The blocks of tests/data/hf that run, and of tests/data/gguf. */
 #include "layer/hf_block.h"
 
 const hf_case hf_cases[] = {
@@ -18,6 +18,14 @@ const hf_case hf_cases[] = {
     {"whisper", VKA_BLOCK_CROSS, 0, NULL},      {"whisper", VKA_BLOCK_ENCODER, 0, NULL},
     {"cosmos3", VKA_BLOCK_SELF, 0, NULL},       {"cosmos3", VKA_BLOCK_CROSS, 0, NULL},
     {"cosmos3-edge", VKA_BLOCK_SELF, 0, NULL},  {"cosmos3-edge", VKA_BLOCK_CROSS, 0, NULL},
+    /* GGUF files of the same models, and one with quantised weights */
+    {"llama3-rope.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"qwen2.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"qwen3.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"phi3.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"phi3.gguf", VKA_BLOCK_SELF, 0, "layer0-long"},
+    {"llama-quantised.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"llama-quantised.gguf", VKA_BLOCK_SELF, 1, NULL},
 };
 
 const size_t hf_case_count = sizeof(hf_cases) / sizeof(hf_cases[0]);

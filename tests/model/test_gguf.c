@@ -1,0 +1,317 @@
+/* GGUF files: what is not sound is refused with a message that names it; blocks decode to what the gguf package makes
+ * of them. Sound files as a whole are run by test_layer_hf. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/gguf_config.h"
+
+enum { ROOM = 4096, TYPE_U32 = 4, TYPE_F32 = 6, TYPE_TEXT = 8, TYPE_ARRAY = 9, F32 = 0, Q4_K = 12, IQ2_S = 22 };
+
+/* A file that is written piece by piece. */
+typedef struct image {
+    unsigned char bytes[ROOM];
+    size_t size;
+} image;
+
+static void put(image *file, uint64_t value, size_t bytes)
+{
+    assert_true(file->size + bytes <= ROOM);
+    memcpy(file->bytes + file->size, &value, bytes);
+    file->size += bytes;
+}
+
+static void put_text(image *file, const char *text)
+{
+    put(file, strlen(text), 8);
+    assert_true(file->size + strlen(text) <= ROOM);
+    memcpy(file->bytes + file->size, text, strlen(text));
+    file->size += strlen(text);
+}
+
+static void put_head(image *file, uint32_t version, uint64_t tensors, uint64_t keys)
+{
+    *file = (image){.size = 0};
+    put(file, 0x46554747, 4);
+    put(file, version, 4);
+    put(file, tensors, 8);
+    put(file, keys, 8);
+}
+
+static void put_u32(image *file, const char *key, uint32_t value)
+{
+    put_text(file, key);
+    put(file, TYPE_U32, 4);
+    put(file, value, 4);
+}
+
+static void put_key_text(image *file, const char *key, const char *value)
+{
+    put_text(file, key);
+    put(file, TYPE_TEXT, 4);
+    put_text(file, value);
+}
+
+static void put_tensor(image *file, const char *name, uint64_t cols, uint64_t rows, uint32_t type, uint64_t offset)
+{
+    put_text(file, name);
+    put(file, 2, 4);
+    put(file, cols, 8);
+    put(file, rows, 8);
+    put(file, type, 4);
+    put(file, offset, 8);
+}
+
+static void put_data(image *file, size_t bytes)
+{
+    file->size = (file->size + 31) / 32 * 32 + bytes;
+    assert_true(file->size <= ROOM);
+}
+
+static void refused(const image *file, size_t size, vka_status status, const char *words)
+{
+    /* a block of its own size, so that a read past it is seen */
+    unsigned char *exact = vka_alloc(NULL, size + 1, 1);
+    vka_gguf *made = NULL;
+    vka_error error = {0};
+
+    memcpy(exact, file->bytes, size);
+    assert_int_equal(vka_gguf_parse(&made, exact, size, "input", &error), status);
+    assert_null(made);
+    if (!strstr(error.message, words) || !strstr(error.message, "input"))
+        fail_msg("'%s' does not say '%s'", error.message, words);
+    vka_free(NULL, exact);
+}
+
+static void headers(void **state)
+{
+    image file;
+
+    (void)state;
+    put_head(&file, 3, 0, 0);
+    refused(&file, 3, VKA_ERR_FORMAT, "does not begin with 'GGUF'");
+    refused(&file, 20, VKA_ERR_FORMAT, "number of keys");
+    put_head(&file, 1, 0, 0);
+    refused(&file, file.size, VKA_ERR_UNSUPPORTED, "version 1, expected 2 or 3");
+    put_head(&file, 3u << 24, 0, 0);
+    refused(&file, file.size, VKA_ERR_UNSUPPORTED, "big-endian?");
+    put_head(&file, 3, UINT64_MAX, 0);
+    refused(&file, file.size, VKA_ERR_FORMAT, "tensors cannot be in the 0 bytes");
+    put_head(&file, 3, 0, UINT64_MAX / 8);
+    refused(&file, file.size, VKA_ERR_FORMAT, "keys cannot be in the 0 bytes");
+}
+
+static void metadata(void **state)
+{
+    image file;
+
+    (void)state;
+    put_head(&file, 3, 0, 2);
+    put_u32(&file, "a", 1);
+    put_u32(&file, "a", 1);
+    refused(&file, file.size, VKA_ERR_FORMAT, "'a' is there twice");
+    put_head(&file, 3, 0, 1);
+    put_u32(&file, "a", 1);
+    refused(&file, file.size - 1, VKA_ERR_FORMAT, "cut short?");
+    put_head(&file, 3, 0, 1);
+    put_text(&file, "key");
+    put(&file, 13, 4);
+    put(&file, 0, 8);
+    refused(&file, file.size, VKA_ERR_FORMAT, "'key' has a type that is not known");
+    put_head(&file, 3, 0, 1);
+    put_text(&file, "key");
+    put(&file, TYPE_F32, 4);
+    put(&file, 0x7f800000, 4);
+    refused(&file, file.size, VKA_ERR_FORMAT, "no finite number");
+    put_head(&file, 3, 0, 1);
+    put_text(&file, "key");
+    put(&file, TYPE_ARRAY, 4);
+    put(&file, TYPE_U32, 4);
+    put(&file, UINT64_MAX / 4 + 1, 8);
+    refused(&file, file.size, VKA_ERR_FORMAT, "longer than the file");
+    put_head(&file, 3, 0, 1);
+    put_text(&file, "key");
+    put(&file, TYPE_ARRAY, 4);
+    put(&file, TYPE_ARRAY, 4);
+    put(&file, 1, 8);
+    refused(&file, file.size, VKA_ERR_FORMAT, "or of arrays");
+    put_head(&file, 3, 0, 1);
+    put_key_text(&file, "key", "\xff\xfe");
+    refused(&file, file.size, VKA_ERR_FORMAT, "no UTF-8 text");
+}
+
+static void tensors(void **state)
+{
+    image file;
+
+    (void)state;
+    put_head(&file, 3, 1, 0);
+    put_tensor(&file, "w", 8, 2, F32, 0);
+    put_data(&file, 63);
+    refused(&file, file.size, VKA_ERR_FORMAT, "'w' lies beyond the end");
+    put_head(&file, 3, 1, 0);
+    put_tensor(&file, "w", UINT64_MAX / 4, 2, F32, 0);
+    refused(&file, file.size, VKA_ERR_FORMAT, "'w' has more elements");
+    put_head(&file, 3, 1, 0);
+    put_tensor(&file, "w", 8, 0, F32, 0);
+    refused(&file, file.size, VKA_ERR_FORMAT, "'w' has a dimension of 0");
+    put_head(&file, 3, 1, 0);
+    put_tensor(&file, "w", 128, 2, Q4_K, 0);
+    refused(&file, file.size, VKA_ERR_FORMAT, "'w' has rows that are not whole blocks");
+    put_head(&file, 3, 1, 0);
+    put_tensor(&file, "w", 8, 2, F32, 16);
+    put_data(&file, 128);
+    refused(&file, file.size, VKA_ERR_FORMAT, "multiple of general.alignment");
+    put_head(&file, 3, 2, 0);
+    put_tensor(&file, "w", 8, 2, F32, 0);
+    put_tensor(&file, "u", 8, 2, F32, 32);
+    put_data(&file, 128);
+    refused(&file, file.size, VKA_ERR_FORMAT, "overlaps");
+    put_head(&file, 3, 2, 0);
+    put_tensor(&file, "w", 8, 2, F32, 0);
+    put_tensor(&file, "w", 8, 2, F32, 64);
+    put_data(&file, 128);
+    refused(&file, file.size, VKA_ERR_FORMAT, "'w' is there twice");
+}
+
+/* ---- what a sound file says ---- */
+
+static void put_llama(image *file, uint64_t more_keys)
+{
+    put_head(file, 3, 0, 7 + more_keys);
+    put_key_text(file, "general.architecture", "llama");
+    put_u32(file, "llama.block_count", 2);
+    put_u32(file, "llama.embedding_length", 64);
+    put_u32(file, "llama.attention.head_count", 4);
+    put_u32(file, "llama.attention.head_count_kv", 2);
+    put_u32(file, "llama.context_length", 128);
+    put_u32(file, "llama.rope.dimension_count", 16);
+}
+
+static vka_status configure(const image *file, vka_layer_desc *desc, vka_error *error)
+{
+    vka_gguf *made = NULL;
+    vka_config config = {0};
+    vka_status status = vka_gguf_parse(&made, file->bytes, file->size, "input", error);
+
+    if (status == VKA_OK)
+        status = vka_gguf_config(&config, made, "input", error);
+    if (status == VKA_OK)
+        status = vka_config_layer(&config, VKA_BLOCK_SELF, 1, desc, "input", error);
+    vka_config_free(&config);
+    vka_gguf_close(&made);
+    return status;
+}
+
+static void says(const image *file, vka_status status, const char *words)
+{
+    vka_layer_desc desc;
+    vka_error error = {0};
+
+    if (configure(file, &desc, &error) != status || !strstr(error.message, words))
+        fail_msg("status %d, '%s', expected %d and '%s'", (int)error.status, error.message, (int)status, words);
+}
+
+static void descriptions(void **state)
+{
+    image file;
+    vka_layer_desc desc;
+    vka_error error = {0};
+
+    (void)state;
+    put_llama(&file, 0);
+    if (configure(&file, &desc, &error) != VKA_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(desc.heads, 4);
+    assert_int_equal(desc.kv_heads, 2);
+    assert_int_equal(desc.head_dim, 16);
+    assert_int_equal(desc.rope_pairing, VKA_ROPE_INTERLEAVED);
+    assert_int_equal(desc.window, 0);
+    put_llama(&file, 1);
+    put_u32(&file, "llama.attention.sliding_window", 9);
+    assert_int_equal(configure(&file, &desc, &error), VKA_OK);
+    assert_int_equal(desc.window, 9); /* Mistral */
+}
+
+static void what_is_not_understood_is_refused(void **state)
+{
+    image file;
+
+    (void)state;
+    put_head(&file, 3, 0, 1);
+    put_key_text(&file, "general.architecture", "rwkv6");
+    says(&file, VKA_ERR_UNSUPPORTED, "general.architecture is rwkv6; known are llama");
+    put_head(&file, 3, 0, 0);
+    says(&file, VKA_ERR_UNSUPPORTED, "general.architecture is missing");
+    put_llama(&file, 1);
+    put_u32(&file, "llama.attention.temperature_length", 9);
+    says(&file, VKA_ERR_UNSUPPORTED, "'llama.attention.temperature_length' is 9");
+    put_llama(&file, 1);
+    put_key_text(&file, "llama.rope.scaling.type", "spiral");
+    says(&file, VKA_ERR_UNSUPPORTED, "llama.rope.scaling.type is spiral");
+    put_llama(&file, 1);
+    put_u32(&file, "llama.attention.value_length", 8);
+    says(&file, VKA_ERR_UNSUPPORTED, "attention.value_length is 8");
+    put_llama(&file, 1);
+    put_u32(&file, "split.count", 3);
+    says(&file, VKA_ERR_UNSUPPORTED, "split over several files");
+}
+
+/* ---- blocks ---- */
+
+static void blocks_are_what_the_gguf_package_makes_of_them(void **state)
+{
+    static const uint32_t ids[] = {2, 8, 12, 13, 14};
+    vka_tensor_file *file = NULL;
+    vka_error error = {0};
+
+    (void)state;
+    if (vka_tensor_file_open(&file, VKA_TEST_DATA "/blocks.safetensors", &error) != VKA_OK)
+        fail_msg("%s", error.message);
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        const vka_block_format *format = vka_block_format_find(ids[i]);
+        float values[7 * 256];
+        char name[32];
+
+        assert_non_null(format);
+        snprintf(name, sizeof(name), "%s.blocks", format->name);
+        const vka_named_tensor *blocks = vka_tensor_file_find(file, name);
+        snprintf(name, sizeof(name), "%s.values", format->name);
+        const vka_named_tensor *want = vka_tensor_file_find(file, name);
+        assert_true(blocks && want && blocks->shape[1] == format->bytes && want->shape[1] == format->elements);
+        assert_int_equal(blocks->shape[0], 7);
+        vka_blocks_decode(values, format, blocks->data, blocks->shape[0]);
+        assert_memory_equal(values, want->data, 7 * format->elements * sizeof(float));
+    }
+    vka_tensor_file_close(&file);
+}
+
+static void types_that_are_known_by_size_only(void **state)
+{
+    (void)state;
+    assert_null(vka_block_format_find(IQ2_S)->decode);
+    assert_string_equal(vka_block_format_find(IQ2_S)->name, "IQ2_S");
+    assert_null(vka_block_format_find(5));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers),
+        cmocka_unit_test(metadata),
+        cmocka_unit_test(tensors),
+        cmocka_unit_test(descriptions),
+        cmocka_unit_test(what_is_not_understood_is_refused),
+        cmocka_unit_test(blocks_are_what_the_gguf_package_makes_of_them),
+        cmocka_unit_test(types_that_are_known_by_size_only),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
