@@ -69,7 +69,8 @@ static void decode_groups(float *out, const unsigned char *block, const unsigned
 
             if (high != NULL)
                 bits |= ((unsigned)high[i] >> g & 1u) << 4;
-            out[32 * g + i] = step * (float)bits - offset;
+            float product = step * (float)bits; /* a statement of its own: not fused with the subtraction */
+            out[32 * g + i] = product - offset;
         }
     }
 }
