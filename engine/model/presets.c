@@ -15,8 +15,12 @@
 #define SCALE_128 0.08838834764831843
 #define SCALE_192 0.07216878364870323
 #define SCALE_256 0.0625
+/* 0.1 m ln 40 + 1, by whose square DeepSeek multiplies the scale */
+#define MSCALE_1   1.3688879454113936
+#define MSCALE_707 1.2608037774058554
 
-#define ROW(name_, heads_, kv_heads_, dim, v_dim, hidden, scale_, type, theta, rotary, norm, window_, note_)           \
+/* What every row gives, and then its options. */
+#define ROW(name_, heads_, kv_heads_, dim, v_dim, hidden, scale_, note_, ...)                                          \
     {                                                                                                                  \
         .name = (name_), .note = (note_), .desc = {                                                                    \
             .struct_size = sizeof(vka_layer_desc),                                                                     \
@@ -25,36 +29,43 @@
             .kv_heads = (kv_heads_),                                                                                   \
             .head_dim = (dim),                                                                                         \
             .v_head_dim = (v_dim),                                                                                     \
+            .kv_hidden_size = (hidden),                                                                                \
+            .kv_policy = VKA_KV_REPLICATE,                                                                             \
             .scale = (scale_),                                                                                         \
-            .rope_type = (type),                                                                                       \
-            .rotary_dim = (rotary),                                                                                    \
-            .rope_theta = (theta),                                                                                     \
-            .qk_norm = (norm),                                                                                         \
             .norm_eps = 1e-6,                                                                                          \
-            .window = (window_),                                                                                       \
+            __VA_ARGS__                                                                                                \
         }                                                                                                              \
     }
 
 /* RoPE over the first `rotary` elements of a head. */
-#define ROPE(name, heads, kv_heads, dim, hidden, theta, rotary, window, note)                                          \
-    ROW(name, heads, kv_heads, dim, dim, hidden, SCALE_##dim, VKA_ROPE_DEFAULT, theta, rotary, VKA_QK_NORM_NONE,       \
-        window, note)
+#define ROPE(name, heads, kv_heads, dim, hidden, theta, rotary, window_, note)                                         \
+    ROW(name, heads, kv_heads, dim, dim, hidden, SCALE_##dim, note, .rope_theta = (theta), .rotary_dim = (rotary),     \
+        .window = (window_))
+/* The same with scaling or other options, which follow. */
+#define MORE(name, heads, kv_heads, dim, hidden, theta, rotary, note, ...)                                             \
+    ROW(name, heads, kv_heads, dim, dim, hidden, SCALE_##dim, note, .rope_theta = (theta), .rotary_dim = (rotary),     \
+        __VA_ARGS__)
 /* No positions in the attention block: they are learned and added to the embeddings. */
 #define PLAIN(name, heads, kv_heads, dim, hidden)                                                                      \
-    ROW(name, heads, kv_heads, dim, dim, hidden, SCALE_##dim, VKA_ROPE_NONE, 10000.0, 0, VKA_QK_NORM_NONE, 0, NULL)
+    ROW(name, heads, kv_heads, dim, dim, hidden, SCALE_##dim, NULL, .rope_type = VKA_ROPE_NONE, .rope_theta = 10000.0)
 /* RMSNorm of every Q and K head. */
-#define NORM(name, heads, kv_heads, dim, hidden, theta, rotary, window, note)                                          \
-    ROW(name, heads, kv_heads, dim, dim, hidden, SCALE_##dim, VKA_ROPE_DEFAULT, theta, rotary, VKA_QK_NORM_PER_HEAD,   \
-        window, note)
+#define NORM .qk_norm = VKA_QK_NORM_PER_HEAD
+
+#define LLAMA3(times)                                                                                                  \
+    .rope_type = VKA_ROPE_LLAMA3,                                                                                      \
+    .rope_scaling = {.factor = (times), .original_context = 8192, .low_freq_factor = 1, .high_freq_factor = 4}
+#define YARN(times, context, ...)                                                                                      \
+    .rope_type = VKA_ROPE_YARN, .rope_scaling = {.factor = (times), .original_context = (context), __VA_ARGS__}
+/* DeepSeek: the last 64 elements turn, in neighbouring pairs. */
+#define LATENT(name, heads, hidden, scale, q_rank, ...)                                                                \
+    ROW(name, heads, heads, 192, 128, hidden, scale, NULL, .rope_theta = 10000.0, .rotary_dim = 64,                    \
+        .rotary_offset = 128, .rope_pairing = VKA_ROPE_INTERLEAVED, .kv_lora_rank = 512, .q_lora_rank = (q_rank),      \
+        YARN(40, 4096, __VA_ARGS__))
 
 #define NOT_MODELLED    " is laid out, not modelled: default RoPE is used"
-#define LLAMA3(factor)  "llama3 RoPE scaling (factor " factor ")" NOT_MODELLED
 #define DYNAMIC(factor) "dynamic RoPE scaling (factor " factor ")" NOT_MODELLED
 #define LONGROPE        "longrope scaling (trained length 4096)" NOT_MODELLED
-#define SOFTCAP         "capping the logits at 50 and the full attention of every other layer are not modelled"
-#define INTERLEAVED     "RoPE on pairs of neighbouring elements is not modelled: half-split pairs are used"
-#define MLA                                                                                                            \
-    "latent projections (MLA) and interleaved RoPE pairs are not modelled: only heads and head sizes are laid out"
+#define OTHER_LAYERS    "every other layer has no window"
 
 static const vka_preset presets[] = {
     ROPE("llama2-7b", 32, 32, 128, 4096, 10000.0, 128, 0, NULL),
@@ -62,21 +73,22 @@ static const vka_preset presets[] = {
     ROPE("llama2-70b", 64, 8, 128, 8192, 10000.0, 128, 0, NULL),
     ROPE("codellama-34b", 64, 8, 128, 8192, 1e6, 128, 0, NULL),
     ROPE("tinyllama-1.1b-v1.0", 32, 4, 64, 2048, 10000.0, 64, 0, NULL),
-    ROPE("llama3.1-8b", 32, 8, 128, 4096, 5e5, 128, 0, LLAMA3("8")),
-    ROPE("llama3.1-70b", 64, 8, 128, 8192, 5e5, 128, 0, LLAMA3("8")),
-    ROPE("llama3.2-1b", 32, 8, 64, 2048, 5e5, 64, 0, LLAMA3("32")),
-    ROPE("llama3.2-3b", 24, 8, 128, 3072, 5e5, 128, 0, LLAMA3("32")),
+    MORE("llama3.1-8b", 32, 8, 128, 4096, 5e5, 128, NULL, LLAMA3(8)),
+    MORE("llama3.1-70b", 64, 8, 128, 8192, 5e5, 128, NULL, LLAMA3(8)),
+    MORE("llama3.2-1b", 32, 8, 64, 2048, 5e5, 64, NULL, LLAMA3(32)),
+    MORE("llama3.2-3b", 24, 8, 128, 3072, 5e5, 128, NULL, LLAMA3(32)),
     ROPE("llama4-scout-17b-16e", 40, 8, 128, 5120, 10000.0, 128, 0,
          "QK norm without weights, attention in chunks of 8192, the layers without RoPE (every 4th) and the RoPE base "
          "are "
          "not modelled"),
     ROPE("mistral-7b-v0.1", 32, 8, 128, 4096, 10000.0, 128, 4096, NULL),
     ROPE("mistral-7b-v0.3", 32, 8, 128, 4096, 1e6, 128, 0, NULL),
-    ROPE("ministral3-3b-2512", 32, 8, 128, 3072, 1e6, 128, 0, "yarn RoPE scaling (factor 16)" NOT_MODELLED),
+    MORE("ministral3-3b-2512", 32, 8, 128, 3072, 1e6, 128, "queries scaled by position are not modelled",
+         YARN(16, 16384, .mscale = 1, .mscale_all_dim = 1)),
     ROPE("mixtral-8x7b-v0.1", 32, 8, 128, 4096, 1e6, 128, 0, NULL),
     PLAIN("gpt2", 12, 12, 64, 768),
     PLAIN("gpt_bigcode-1b", 16, 1, 128, 2048),
-    ROPE("gpt-j-6b", 16, 16, 256, 4096, 10000.0, 64, 0, INTERLEAVED),
+    MORE("gpt-j-6b", 16, 16, 256, 4096, 10000.0, 64, NULL, .rope_pairing = VKA_ROPE_INTERLEAVED),
     ROPE("redpajama-3b", 32, 32, 80, 2560, 10000.0, 80, 0, NULL),
     ROPE("phi-1.5", 32, 32, 64, 2048, 10000.0, 32, 0, NULL),
     ROPE("phi-2", 32, 32, 80, 2560, 10000.0, 32, 0, NULL),
@@ -87,22 +99,21 @@ static const vka_preset presets[] = {
     ROPE("qwen2-1.5b", 12, 2, 128, 1536, 1e6, 128, 0, NULL),
     ROPE("qwen2.5-3b", 16, 2, 128, 2048, 1e6, 128, 0, NULL),
     ROPE("qwen2-7b", 28, 4, 128, 3584, 1e6, 128, 0, NULL),
-    NORM("qwen3-0.6b", 16, 8, 128, 1024, 1e6, 128, 0, NULL),
-    NORM("qwen3-1.7b", 16, 8, 128, 2048, 1e6, 128, 0, NULL),
-    NORM("qwen3-4b", 32, 8, 128, 2560, 1e6, 128, 0, NULL),
-    NORM("qwen3-8b", 32, 8, 128, 4096, 1e6, 128, 0, NULL),
-    NORM("qwen3-next-80b-a3b", 16, 2, 256, 2048, 10000.0, 64, 0,
-         "norm weights of the form 1 + w, the output gate in q_proj and the RoPE base are not modelled"),
-    ROPE("gpt-oss-120b", 64, 8, 64, 2880, 150000.0, 64, 128,
-         "yarn RoPE scaling (factor 32), attention sinks and the full attention of every other layer are not modelled"),
+    MORE("qwen3-0.6b", 16, 8, 128, 1024, 1e6, 128, NULL, NORM),
+    MORE("qwen3-1.7b", 16, 8, 128, 2048, 1e6, 128, NULL, NORM),
+    MORE("qwen3-4b", 32, 8, 128, 2560, 1e6, 128, NULL, NORM),
+    MORE("qwen3-8b", 32, 8, 128, 4096, 1e6, 128, NULL, NORM),
+    MORE("qwen3-next-80b-a3b", 16, 2, 256, 2048, 10000.0, 64, "the RoPE base is not modelled", NORM,
+         .norm_unit_offset = 1, .gate = VKA_GATE_SIGMOID),
+    MORE("gpt-oss-120b", 64, 8, 64, 2880, 150000.0, 64, OTHER_LAYERS, YARN(32, 4096, .no_truncate = 1), .window = 128,
+         .sinks = 1),
     ROPE("gemma-2b", 8, 1, 256, 2048, 10000.0, 256, 0, NULL),
-    ROPE("gemma2-2b", 8, 4, 256, 2304, 10000.0, 256, 4096, SOFTCAP),
-    ROPE("gemma2-9b", 16, 8, 256, 3584, 10000.0, 256, 4096, SOFTCAP),
-    ROW("gemma2-27b", 32, 16, 128, 128, 4608, 1.0 / 12, VKA_ROPE_DEFAULT, 10000.0, 128, VKA_QK_NORM_NONE, 4096,
-        SOFTCAP),
-    NORM(
-        "gemma3-1b-it", 4, 1, 256, 1152, 10000.0, 256, 512,
-        "norm weights of the form 1 + w and the global layers (1 of 6: no window, RoPE base 1000000) are not modelled"),
+    MORE("gemma2-2b", 8, 4, 256, 2304, 10000.0, 256, OTHER_LAYERS, .window = 4096, .softcap = 50),
+    MORE("gemma2-9b", 16, 8, 256, 3584, 10000.0, 256, OTHER_LAYERS, .window = 4096, .softcap = 50),
+    ROW("gemma2-27b", 32, 16, 128, 128, 4608, 1.0 / 12, OTHER_LAYERS, .rope_theta = 10000.0, .rotary_dim = 128,
+        .window = 4096, .softcap = 50),
+    MORE("gemma3-1b-it", 4, 1, 256, 1152, 10000.0, 256, "every sixth layer has no window and RoPE base 1000000", NORM,
+         .norm_unit_offset = 1, .window = 512),
     ROPE("chatglm-6b", 32, 2, 128, 4096, 10000.0, 128, 0, "ChatGLM's own RoPE" NOT_MODELLED),
     ROPE("internlm2-7b", 32, 8, 128, 4096, 1e6, 128, 0, NULL),
     ROPE("internlm2.5-7b", 32, 8, 128, 4096, 1e6, 128, 0, DYNAMIC("2")),
@@ -112,12 +123,12 @@ static const vka_preset presets[] = {
     ROPE("smollm2-135m", 9, 3, 64, 576, 1e5, 64, 0, NULL),
     ROPE("smollm2-360m", 15, 5, 64, 960, 1e5, 64, 0, NULL),
     ROPE("smollm-1.7b", 32, 32, 64, 2048, 10000.0, 64, 0, NULL),
-    ROPE("aya-23-8b", 32, 8, 128, 4096, 10000.0, 128, 0, INTERLEAVED),
+    MORE("aya-23-8b", 32, 8, 128, 4096, 10000.0, 128, NULL, .rope_pairing = VKA_ROPE_INTERLEAVED),
     ROPE("minicpm-2b", 36, 36, 64, 2304, 1e6, 64, 0, DYNAMIC("4")),
     ROPE("orion-14b", 40, 40, 128, 5120, 10000.0, 128, 0, NULL),
-    ROW("deepseek-v2-lite", 16, 16, 192, 128, 2048, SCALE_192, VKA_ROPE_DEFAULT, 10000.0, 64, VKA_QK_NORM_NONE, 0,
-        "yarn RoPE scaling (factor 40), " MLA),
-    ROW("deepseek-v3", 128, 128, 192, 128, 7168, SCALE_192, VKA_ROPE_DEFAULT, 10000.0, 64, VKA_QK_NORM_NONE, 0, MLA),
+    LATENT("deepseek-v2-lite", 16, 2048, SCALE_192 *MSCALE_707 *MSCALE_707, 0, .mscale = 0.707,
+           .mscale_all_dim = 0.707),
+    LATENT("deepseek-v3", 128, 7168, SCALE_192 *MSCALE_1 *MSCALE_1, 1536, .mscale = 1, .mscale_all_dim = 1),
 };
 
 size_t vka_preset_count(void)

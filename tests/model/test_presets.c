@@ -1,4 +1,5 @@
 /* Presets: every row is resolved and lays out, a few are spot-checked, unknown names get suggestions. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "model/same_desc.h"
 #include "vkattn/layout.h"
 #include "vkattn/model.h"
 
@@ -20,24 +22,6 @@ static const vka_preset *find(const char *name)
 }
 
 /* By fields: padding may differ. */
-static void assert_same(const vka_layer_desc *a, const vka_layer_desc *b)
-{
-    assert_int_equal(a->struct_size, b->struct_size);
-    assert_int_equal(a->hidden_size, b->hidden_size);
-    assert_int_equal(a->heads, b->heads);
-    assert_int_equal(a->kv_heads, b->kv_heads);
-    assert_int_equal(a->head_dim, b->head_dim);
-    assert_int_equal(a->v_head_dim, b->v_head_dim);
-    assert_true(a->scale == b->scale);
-    assert_int_equal(a->rope_type, b->rope_type);
-    assert_int_equal(a->rope_pairing, b->rope_pairing);
-    assert_int_equal(a->rotary_dim, b->rotary_dim);
-    assert_true(a->rope_theta == b->rope_theta);
-    assert_int_equal(a->qk_norm, b->qk_norm);
-    assert_true(a->norm_eps == b->norm_eps);
-    assert_int_equal(a->window, b->window);
-}
-
 static void rows_are_resolved(void **state)
 {
     (void)state;
@@ -48,7 +32,7 @@ static void rows_are_resolved(void **state)
         vka_layer_desc resolved = preset->desc;
 
         assert_int_equal(vka_layer_desc_resolve(&resolved, NULL), VKA_OK);
-        assert_same(&resolved, &preset->desc);
+        assert_true(same_desc(&resolved, &preset->desc));
         assert_true(!preset->note || preset->note[0] != '\0');
         assert_ptr_equal(find(preset->name), preset); /* so names are unique */
     }
@@ -67,8 +51,14 @@ static void scales_are_the_default(void **state)
         assert_int_equal(vka_layer_desc_resolve(&desc, NULL), VKA_OK);
         own += desc.scale != vka_preset_at(i)->desc.scale;
     }
-    assert_int_equal(own, 1);
+    assert_int_equal(own, 3);
     assert_true(find("gemma2-27b")->desc.scale == 1.0 / 12); /* query_pre_attn_scalar 144 */
+    for (size_t i = 0; i < 2; i++) {                         /* yarn's mscale, as transformers computes it */
+        const vka_layer_desc *desc = &find(i ? "deepseek-v3" : "deepseek-v2-lite")->desc;
+        double get = 0.1 * desc->rope_scaling.mscale_all_dim * log(desc->rope_scaling.factor) + 1;
+
+        assert_true(fabs(desc->scale - get * get / sqrt(192)) < 1e-15);
+    }
 }
 
 static void every_model_has_a_layout(void **state)
@@ -96,20 +86,20 @@ static void known_rows(void **state)
         const char *note; /* part of it, or NULL for none */
     } rows[] = {
         {"llama2-7b", 32, 32, 128, 128, 4096, 128, 0, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, NULL},
-        {"llama3.1-8b", 32, 8, 128, 128, 4096, 128, 0, 5e5, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, "factor 8"},
-        {"llama3.2-3b", 24, 8, 128, 128, 3072, 128, 0, 5e5, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, "factor 32"},
+        {"llama3.1-8b", 32, 8, 128, 128, 4096, 128, 0, 5e5, VKA_ROPE_LLAMA3, VKA_QK_NORM_NONE, NULL},
+        {"llama3.2-3b", 24, 8, 128, 128, 3072, 128, 0, 5e5, VKA_ROPE_LLAMA3, VKA_QK_NORM_NONE, NULL},
         {"mistral-7b-v0.1", 32, 8, 128, 128, 4096, 128, 4096, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, NULL},
         {"gpt2", 12, 12, 64, 64, 768, 0, 0, 1e4, VKA_ROPE_NONE, VKA_QK_NORM_NONE, NULL},
-        {"gpt-j-6b", 16, 16, 256, 256, 4096, 64, 0, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, "neighbouring"},
+        {"gpt-j-6b", 16, 16, 256, 256, 4096, 64, 0, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, NULL},
         {"phi-2", 32, 32, 80, 80, 2560, 32, 0, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, NULL},
         {"phi-4-mini", 24, 8, 128, 128, 3072, 96, 262144, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, "longrope"},
         {"qwen2-0.5b", 14, 2, 64, 64, 896, 64, 0, 1e6, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, NULL},
         {"qwen3-0.6b", 16, 8, 128, 128, 1024, 128, 0, 1e6, VKA_ROPE_DEFAULT, VKA_QK_NORM_PER_HEAD, NULL},
-        {"gpt-oss-120b", 64, 8, 64, 64, 2880, 64, 128, 1.5e5, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, "sinks"},
-        {"gemma2-2b", 8, 4, 256, 256, 2304, 256, 4096, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, "capping"},
+        {"gpt-oss-120b", 64, 8, 64, 64, 2880, 64, 128, 1.5e5, VKA_ROPE_YARN, VKA_QK_NORM_NONE, "every other layer"},
+        {"gemma2-2b", 8, 4, 256, 256, 2304, 256, 4096, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, "every other layer"},
         {"stablelm-3b", 32, 32, 80, 80, 2560, 20, 0, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, NULL},
         {"smollm2-360m", 15, 5, 64, 64, 960, 64, 0, 1e5, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, NULL},
-        {"deepseek-v3", 128, 128, 192, 128, 7168, 64, 0, 1e4, VKA_ROPE_DEFAULT, VKA_QK_NORM_NONE, "MLA"},
+        {"deepseek-v3", 128, 128, 192, 128, 7168, 64, 0, 1e4, VKA_ROPE_YARN, VKA_QK_NORM_NONE, NULL},
     };
 
     (void)state;

@@ -22,8 +22,7 @@ static void tables(void **state)
     program_expect(&result, "plan --model llama3.1-8b --tp 4 --devices 2 --place 0*3,1*1", 0);
     assert_string_equal(result.out,
                         "llama3.1-8b: 32 query heads, 8 KV heads, head size 128, hidden size 4096\n"
-                        "note: llama3 RoPE scaling (factor 8) is laid out, not modelled: default RoPE is used\n"
-                        "attention: causal, RoPE default (base 500000)\n"
+                        "attention: causal, RoPE llama3 (base 500000, factor 8, trained length 8192)\n"
                         "grid tp=4 cp=1 dp=1, ranks 4, devices 2, KV policy replicate, weights F16, KV cache F16\n"
                         "\n"
                         "  rank  t  c  d  query heads  KV heads  replica  device\n"
