@@ -42,6 +42,22 @@ static bool query_and_gate_swapped(hf_block *b, void **owned)
     return true;
 }
 
+static bool latent_weights_of_the_next_head(hf_block *b, void **owned)
+{
+    if (b->desc.kv_lora_rank == 0)
+        return false;
+    *owned = rotate_rows(&b->weights.kv_b, b->desc.head_dim - b->desc.rotary_dim + b->desc.v_head_dim);
+    return true;
+}
+
+static bool latent_and_rotary_part_swapped(hf_block *b, void **owned)
+{
+    if (b->desc.kv_lora_rank == 0)
+        return false;
+    *owned = rotate_rows(&b->weights.kv_a, b->desc.kv_lora_rank);
+    return true;
+}
+
 static bool drop(vka_tensor *tensor)
 {
     bool there = tensor->data != NULL;
@@ -72,6 +88,8 @@ const hf_mistake hf_mistakes_of_weights[] = {
     {"heads of K in another order", k_heads_in_another_order},
     {"heads of V in another order", v_heads_in_another_order},
     {"query and gate swapped", query_and_gate_swapped},
+    {"latent weights of the next head", latent_weights_of_the_next_head},
+    {"latent and rotary part swapped", latent_and_rotary_part_swapped},
     {"bias of q dropped", q_bias_dropped},
     {"bias of v dropped", v_bias_dropped},
     {"bias of o dropped", o_bias_dropped},
