@@ -140,6 +140,10 @@ static void print_plan(const plan *of)
            of->grid.cp, of->grid.dp, of->rank_count, of->device_count,
            output_policy_name(of->kv_policy, &of->source.desc), vka_dtype_name(of->weight_dtype),
            vka_dtype_name(of->cache_dtype));
+    if (of->source.desc.kv_lora_rank > 0)
+        printf(
+            "latent replicated on every device, heads sharded: a device holds its heads' parts of q, kv_b and o, and "
+            "all of q_a, kv_a and the cached latents\n\n");
     output_ranks(of->ranks, of->rank_count);
     printf("\n");
     print_costs(of);

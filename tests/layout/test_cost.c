@@ -46,6 +46,35 @@ static void sharded(void **state)
     assert_int_equal(costs[2].device, 0x77777777); /* no more than asked for */
 }
 
+/* DeepSeek-V3 on two of three devices: the latent is whole on each, heads are shared out. */
+static void latent(void **state)
+{
+    vka_layer_desc desc = layer_of(128, 128);
+
+    (void)state;
+    desc.head_dim = 192;
+    desc.v_head_dim = 128;
+    desc.hidden_size = 7168;
+    desc.rotary_dim = 64;
+    desc.rotary_offset = 128;
+    desc.kv_lora_rank = 512;
+    desc.q_lora_rank = 1530; /* stored as 1536 */
+    cost(&desc, (vka_grid){.tp = 8}, 3, "0*2,2*6", VKA_F16, VKA_F32);
+    for (uint32_t d = 0; d < 3; d += 2) {
+        uint64_t heads = d == 0 ? 32 : 96;
+        uint64_t whole = (uint64_t)7168 * (1536 + 512 + 64), own = 192 * 1536 + 512 * (128 + 128) + 128 * 7168;
+        assert_int_equal(costs[d].q_heads, heads);
+        assert_int_equal(costs[d].kv_heads, 1);
+        assert_int_equal(costs[d].weight_bytes, (whole + heads * own) * 2);
+        assert_int_equal(costs[d].cache_bytes_per_token, 576 * 4);
+    }
+    assert_int_equal(costs[1].kv_heads, 0);
+    assert_int_equal(costs[1].weight_bytes + costs[1].cache_bytes_per_token, 0);
+    desc.q_lora_rank = 0;
+    cost(&desc, (vka_grid){.tp = 1}, 1, NULL, VKA_F32, VKA_F16);
+    assert_int_equal(costs[0].weight_bytes, ((uint64_t)7168 * (128 * 192 + 576 + 128 * 128) + 128 * 512 * 256) * 4);
+}
+
 static void types_and_padding(void **state)
 {
     vka_layer_desc desc = layer_of(6, 3);
@@ -156,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharded),
+        cmocka_unit_test(latent),
         cmocka_unit_test(types_and_padding),
         cmocka_unit_test(ranks_of_one_device_share),
         cmocka_unit_test(replicas_on_two_devices_are_stored_twice),
