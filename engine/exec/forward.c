@@ -13,7 +13,8 @@ static attention_kind attention_of(const vka_layer *layer)
                             .v_stride = layer->v_stored > 0 ? layer->v_stored : layer->qk_pad,
                             .softcap = layer->desc.softcap != 0,
                             .alibi = layer->desc.alibi != 0,
-                            .sinks = layer->desc.sinks != 0};
+                            .sinks = layer->desc.sinks != 0,
+                            .gate = layer->desc.gate != VKA_GATE_NONE};
 }
 
 static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache, bool gives_kv)

@@ -54,7 +54,7 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
         {EXEC_SCRATCH_HIDDEN, row * input_rows(call).stride},
         {EXEC_SCRATCH_QKV, row * layer_qkv_columns(layer, shard)},
         {EXEC_SCRATCH_KV, forward_kv_bytes(call, shard, chunk->rows)},
-        {EXEC_SCRATCH_Q, attended * shard->q_heads * layer->qk_pad},
+        {EXEC_SCRATCH_Q, attended * (shard->q_heads * layer->qk_pad + layer_gate_columns(layer, shard))},
         {EXEC_SCRATCH_ATTENTION, attended * layer_attention_stride(layer, shard)},
         {EXEC_SCRATCH_Q_LATENT, latent * rows_stride(layer->latent.rank)},
         {EXEC_SCRATCH_Q_UP, latent * latent_q_stride(layer, shard)},
@@ -193,6 +193,8 @@ static vka_status record_attention(forward_call *call, const forward_chunk *chun
                                   .v_offset = cache->v_offset,
                                   .scale = (float)layer->desc.scale,
                                   .softcap = (float)layer->desc.softcap,
+                                  .gate_offset = chunk->rows * shard->q_heads * layer->qk_pad,
+                                  .gate_stride = layer_gate_columns(layer, shard),
                                   .left = call->planner.limits.keys.left,
                                   .right = call->planner.limits.keys.right};
     step->v_pad = layer->v_pad;

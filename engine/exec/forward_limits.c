@@ -34,6 +34,8 @@ static uint64_t widest_row(const forward_call *call, width w)
     uint64_t qkv = (uint64_t)w.q_heads * layer->qk_pad + (uint64_t)w.kv_heads * (layer->qk_pad + layer->v_pad);
     uint64_t widest = largest(qkv, rows_stride(w.q_heads * layer->v_pad));
 
+    widest =
+        largest(widest, (uint64_t)w.q_heads * (layer->qk_pad + (layer->desc.gate != VKA_GATE_NONE ? layer->v_pad : 0)));
     widest = largest(widest, largest(layer->hidden_stride, layer->kv_hidden_stride));
     widest = largest(widest, latent_widest_row(layer, w.q_heads));
     widest = largest(widest, (uint64_t)layer->hidden_pad * w.partials);

@@ -35,6 +35,11 @@ uint32_t layer_k_norm(const vka_layer *layer, const vka_shard *shard)
     return layer_is_latent(layer) ? layer->latent.rank : layer_qkv_columns(layer, shard) + layer->qk_pad;
 }
 
+uint32_t layer_gate_columns(const vka_layer *layer, const vka_shard *shard)
+{
+    return layer->desc.gate != VKA_GATE_NONE ? shard->q_heads * layer->v_pad : 0;
+}
+
 uint32_t layer_attention_stride(const vka_layer *layer, const vka_shard *shard)
 {
     return rows_stride(shard->q_heads * layer->v_pad);

@@ -48,6 +48,9 @@ uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_k_norm(const vka_layer *layer, const vka_shard *shard);
 /* Floats between rows of attention outputs on the device, and of what the output projection takes. */
 uint32_t layer_attention_stride(const vka_layer *layer, const vka_shard *shard);
+/* Floats of a row of gates on the device, heads v_pad apart; 0 without a gate. The rows lie in EXEC_SCRATCH_Q behind all
+ * rows of queries, since attention reads both from one buffer. */
+uint32_t layer_gate_columns(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_values_stride(const vka_layer *layer, const vka_shard *shard);
 /* Partial sums that a device hands over: one, or one per rank when reproducible; 0 for an idle device. */
 uint32_t layer_partials(const vka_layer *layer, const vka_shard *shard);
