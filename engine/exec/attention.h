@@ -44,6 +44,22 @@ static inline key_limits attention_keys(const vka_attention_params *params)
 /* attention_kv.c: makes the slabs and puts K and V into them, from host memory or by pack dispatches. */
 vka_status attention_load_kv(attention_call *call, vka_error *error);
 
+/* attention_mask.c: checks the mask; its size in q's buffer on the device, 0 without one; */
+vka_status attention_check_mask(attention_call *call, vka_error *error);
+uint64_t attention_mask_bytes(const attention_call *call);
+/* how the kernels find it from float `offset` on; */
+void attention_push_mask(const attention_call *call, uint32_t offset, attention_push *push);
+/* and its way there, from host memory before or from a buffer while a chunk is recorded. */
+vka_status attention_upload_mask(attention_call *call, gpu_buffer *target, uint64_t offset, vka_error *error);
+void attention_copy_mask(const attention_call *call, recorder *rec, gpu_buffer *target, uint64_t offset);
+
+/* attention_check.c: fills in defaults and checks everything that needs no device. */
+vka_status attention_resolve(attention_call *call, vka_error *error);
+/* Exactly one of host and buffer is set, or neither if it is not required; a buffer is on the call's device and holds
+ * `elements` floats. */
+vka_status attention_check_tensor(const attention_call *call, vka_attention_tensor *tensor, const char *name,
+                                  uint64_t elements, bool required, vka_error *error);
+
 /* attention_rows.c: one chunk of rows: queries in, attention, output and log-sum-exp out. */
 vka_status attention_run_chunk(attention_call *call, vka_error *error);
 

@@ -22,6 +22,12 @@ static bool wants_lse(const attention_call *call)
     return call->params.lse.host != NULL || call->params.lse.buffer != NULL;
 }
 
+/* Of the queries of a chunk; the mask follows. */
+static uint64_t q_bytes(const attention_call *call)
+{
+    return (uint64_t)call->planner.rows * call->params.heads * call->qk_pad * sizeof(float);
+}
+
 static vka_status reserve(attention_call *call, vka_error *error)
 {
     const planned_device *planned = &call->planner.devices[call->params.device];
@@ -33,7 +39,7 @@ static vka_status reserve(attention_call *call, vka_error *error)
 
     if (status == VKA_OK) {
         status =
-            exec_scratch_reserve(call->device, EXEC_SCRATCH_Q, 0, rows * heads * call->qk_pad * sizeof(float), error);
+            exec_scratch_reserve(call->device, EXEC_SCRATCH_Q, 0, q_bytes(call) + attention_mask_bytes(call), error);
     }
     if (status == VKA_OK) {
         status = exec_scratch_reserve(call->device, EXEC_SCRATCH_ATTENTION, 0,
@@ -107,8 +113,10 @@ static vka_status record_attention(attention_call *call, recorder *rec, attentio
                                   .page_stride = call->page_elements,
                                   .v_offset = call->v_offset,
                                   .scale = (float)p->scale,
+                                  .softcap = (float)p->softcap,
                                   .left = call->planner.limits.keys.left,
                                   .right = call->planner.limits.keys.right};
+    attention_push_mask(call, (uint32_t)(q_bytes(call) / sizeof(float)), &step->push);
     step->v_pad = call->v_pad;
     step->q = scratch(call, EXEC_SCRATCH_Q);
     step->out = scratch(call, EXEC_SCRATCH_ATTENTION);
@@ -190,6 +198,7 @@ static vka_status record_chunk(attention_call *call, recorder *rec, vka_error *e
         status = load_queries(call, rec, error);
     }
     if (status == VKA_OK) {
+        attention_copy_mask(call, rec, scratch(call, EXEC_SCRATCH_Q), q_bytes(call));
         status = record_attention(call, rec, &step, error);
     }
     if (status == VKA_OK) {
@@ -220,12 +229,14 @@ static vka_status submit_chunk(attention_call *call, vka_error *error)
 
 vka_status attention_run_chunk(attention_call *call, vka_error *error)
 {
-    uint64_t q_bytes = (uint64_t)call->planner.rows * call->params.heads * call->qk_pad * sizeof(float);
     vka_status status = reserve(call, error);
 
     if (status == VKA_OK && call->params.q.host != NULL) {
-        status = staged_upload(call->device->gpu, scratch(call, EXEC_SCRATCH_Q), 0, q_bytes,
+        status = staged_upload(call->device->gpu, scratch(call, EXEC_SCRATCH_Q), 0, q_bytes(call),
                                call->qk_pad * sizeof(float), fill_queries, call, error);
+    }
+    if (status == VKA_OK) {
+        status = attention_upload_mask(call, scratch(call, EXEC_SCRATCH_Q), q_bytes(call), error);
     }
     double since = vka_clock_ms();
     if (status == VKA_OK) {

@@ -7,36 +7,63 @@
 
 #include "base/half.h"
 
+static size_t mask_elements(const attention_case *c)
+{
+    size_t elements = c->mask_rank > 0;
+
+    for (uint32_t i = 0; i < c->mask_rank; i++)
+        elements *= c->mask_shape[i];
+    return elements;
+}
+
 vka_dtype attention_host_type(const attention_case *c, int tensor)
 {
     return tensor == TENSOR_LSE || c->host == VKA_DTYPE_DEFAULT ? VKA_F32 : c->host;
+}
+
+/* Sinks, slopes and the boolean mask, where the case has them. */
+static void make_options(attention_scene *s)
+{
+    const attention_case *c = s->c;
+
+    if (c->sinks)
+        vka_random_fill(s->sinks = malloc(c->heads * sizeof(float)), c->heads, 2, 77, 20, 0);
+    if (c->alibi)
+        vka_random_fill(s->slopes = malloc(c->heads * sizeof(float)), c->heads, 0.3, 77, 21, 0);
+    s->keep = malloc(s->count[TENSOR_MASK] + 1);
+    for (size_t i = 0; i < s->count[TENSOR_MASK]; i++)
+        s->keep[i] = s->value[TENSOR_MASK][i] == 0 ? (unsigned char)(1 + i % 255) : 0;
 }
 
 void attention_open(attention_scene *s, vka_context *context, const attention_case *c)
 {
     size_t queries = (size_t)c->batch * c->q_len * c->heads, keys = (size_t)c->batch * c->kv_len * c->kv_heads;
 
-    *s = (attention_scene){
-        context,
-        c,
-        {queries * c->head_dim, keys * c->head_dim, keys * c->v_head_dim, queries * c->v_head_dim, queries},
-        {0},
-        {0}};
+    *s = (attention_scene){.context = context,
+                           .c = c,
+                           .count = {queries * c->head_dim, keys * c->head_dim, keys * c->v_head_dim, mask_elements(c),
+                                     queries * c->v_head_dim, queries}};
     for (int t = 0; t < TENSORS; t++) {
         size_t size = vka_dtype_size(attention_host_type(c, t));
         s->host[t] = malloc(s->count[t] * size + 16);
         s->value[t] = malloc(s->count[t] * sizeof(float) + 16);
         memset(s->host[t], 0xff, s->count[t] * size + 16); /* NaN, and a guard behind the last element */
-        if (t > TENSOR_V)
+        if (t > TENSOR_MASK)
             continue;
         vka_random_fill(s->value[t], s->count[t], t == TENSOR_Q ? 2.0 : 1.0, 77, (uint32_t)t, 0);
+        for (size_t i = 0; t == TENSOR_MASK && i < s->count[t]; i++)
+            s->value[t][i] = fabsf(s->value[t][i]) > 0.8f ? -INFINITY : c->keep ? 0 : s->value[t][i];
         vka_convert(s->host[t], attention_host_type(c, t), s->value[t], VKA_F32, s->count[t]);
         vka_convert(s->value[t], VKA_F32, s->host[t], attention_host_type(c, t), s->count[t]);
     }
+    make_options(s);
 }
 
 void attention_close(attention_scene *s)
 {
+    free(s->keep);
+    free(s->sinks);
+    free(s->slopes);
     for (int t = 0; t < TENSORS; t++) {
         free(s->host[t]);
         free(s->value[t]);
@@ -60,11 +87,19 @@ vka_attention_params attention_params(const attention_scene *s, uint32_t device)
                                    .align = c->align,
                                    .window = c->window,
                                    .window_right = c->window_right,
+                                   .softcap = c->softcap,
+                                   .alibi = s->slopes,
+                                   .sinks = s->sinks,
+                                   .mask = {.rank = c->mask_rank, .keep = c->keep ? s->keep : NULL},
                                    .cache_dtype = c->cache};
-    vka_attention_tensor *tensors[TENSORS] = {&params.q, &params.k, &params.v, &params.o, &params.lse};
+    vka_attention_tensor *tensors[TENSORS] = {&params.q,          &params.k, &params.v,
+                                              &params.mask.added, &params.o, &params.lse};
+
+    memcpy(params.mask.shape, c->mask_shape, sizeof(params.mask.shape));
 
     for (int t = 0; t < TENSORS; t++)
-        *tensors[t] = (vka_attention_tensor){.host = s->host[t], .dtype = attention_host_type(c, t)};
+        if (t != TENSOR_MASK || (c->mask_rank > 0 && !c->keep))
+            *tensors[t] = (vka_attention_tensor){.host = s->host[t], .dtype = attention_host_type(c, t)};
     return params;
 }
 
@@ -86,6 +121,28 @@ static int64_t first_position(const attention_case *c)
     return top_left ? 0 : (int64_t)c->kv_len - c->q_len;
 }
 
+/* The mask spread over [q_len, kv_len] of one batch entry and head. */
+static float *spread_mask(const attention_scene *s, uint32_t batch, uint32_t head)
+{
+    const attention_case *c = s->c;
+    float *mask = malloc(((size_t)c->q_len * c->kv_len + 1) * sizeof(float));
+
+    for (uint32_t i = 0; i < c->q_len; i++) {
+        for (uint32_t j = 0; j < c->kv_len; j++) {
+            const uint32_t at[4] = {batch, head, i, j};
+            size_t element = 0;
+            bool inside = true;
+            for (uint32_t d = 0; d < c->mask_rank; d++) {
+                uint32_t size = c->mask_shape[d], index = size == 1 ? 0 : at[d + 4 - c->mask_rank];
+                inside = inside && index < size;
+                element = element * size + index;
+            }
+            mask[(size_t)i * c->kv_len + j] = inside ? s->value[TENSOR_MASK][element] : -INFINITY;
+        }
+    }
+    return mask;
+}
+
 void attention_judge(const attention_scene *s, verify_mutant mutant, verify_result *output, verify_result *lse)
 {
     const attention_case *c = s->c;
@@ -94,6 +151,7 @@ void attention_judge(const attention_scene *s, verify_mutant mutant, verify_resu
     for (uint32_t b = 0; b < c->batch; b++) {
         for (uint32_t h = 0; h < c->heads; h++) {
             size_t query = (size_t)b * c->q_len * c->heads + h, key = (size_t)b * c->kv_len * c->kv_heads;
+            float *mask = c->mask_rank > 0 ? spread_mask(s, b, h) : NULL;
             const verify_attention_params params = {.rows = c->q_len,
                                                     .keys = c->kv_len,
                                                     .qk_dim = c->head_dim,
@@ -113,12 +171,20 @@ void attention_judge(const attention_scene *s, verify_mutant mutant, verify_resu
                                                     .causal = c->causal != VKA_CAUSAL_NONE,
                                                     .window = c->window,
                                                     .window_right = c->window_right,
+                                                    .softcap = c->softcap,
+                                                    .slope = s->slopes != NULL ? (double)s->slopes[h] : 0,
+                                                    .sink = s->sinks != NULL ? &s->sinks[h] : NULL,
+                                                    .mask = mask,
+                                                    .mask_row_stride = c->kv_len,
+                                                    .mask_key_stride = 1,
+                                                    .mask_keys = c->kv_len,
                                                     .got = s->value[TENSOR_O] + query * c->v_head_dim,
                                                     .got_stride = (size_t)c->heads * c->v_head_dim,
                                                     .lse = s->value[TENSOR_LSE] + query,
                                                     .lse_stride = c->heads,
                                                     .mutant = mutant};
             assert_int_equal(verify_attention(&params, output, lse, NULL), VKA_OK);
+            free(mask);
         }
     }
     free(k);
@@ -184,7 +250,8 @@ enum { OFFSET = 12 }; /* bytes before a tensor in its buffer: no multiple of 16 
 void attention_run_on_device(const attention_scene *s, uint32_t device, unsigned on_device, float *o, float *lse)
 {
     vka_attention_params params = attention_params(s, device);
-    vka_attention_tensor *tensors[TENSORS] = {&params.q, &params.k, &params.v, &params.o, &params.lse};
+    vka_attention_tensor *tensors[TENSORS] = {&params.q,          &params.k, &params.v,
+                                              &params.mask.added, &params.o, &params.lse};
     vka_buffer *buffers[TENSORS] = {0};
     float *out[TENSORS] = {[TENSOR_O] = o, [TENSOR_LSE] = lse};
     vka_error error;
@@ -193,11 +260,11 @@ void attention_run_on_device(const attention_scene *s, uint32_t device, unsigned
     params.lse.host = lse;
     for (int t = 0; t < TENSORS; t++) {
         uint64_t bytes = s->count[t] * sizeof(float);
-        if ((on_device >> t & 1u) == 0)
+        if ((on_device >> t & 1u) == 0 || (t == TENSOR_MASK && (s->c->mask_rank == 0 || s->c->keep)))
             continue;
         assert_int_equal(vka_buffer_create(&buffers[t], s->context, device, OFFSET + bytes + 4, NULL), VKA_OK);
         *tensors[t] = (vka_attention_tensor){.buffer = buffers[t], .offset = OFFSET};
-        if (t <= TENSOR_V && bytes > 0)
+        if (t <= TENSOR_MASK && bytes > 0)
             assert_int_equal(vka_buffer_write(buffers[t], OFFSET, s->value[t], bytes, NULL), VKA_OK);
     }
     require(vka_attention(s->context, &params, &error) == VKA_OK, "%s: %s", s->c->name, error.message);

@@ -15,9 +15,13 @@ typedef struct attention_case {
     vka_dtype host, cache; /* default F32 */
     vka_align align;
     uint32_t window_right;
+    double softcap;
+    bool sinks, alibi;
+    uint32_t mask_rank, mask_shape[4]; /* with holes of -inf; a host mask has the type `host` */
+    bool keep;                         /* boolean */
 } attention_case;
 
-enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_O, TENSOR_LSE, TENSORS };
+enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_MASK, TENSOR_O, TENSOR_LSE, TENSORS };
 
 /* One case with its tensors: as the caller has them, and as F32. */
 typedef struct attention_scene {
@@ -26,6 +30,8 @@ typedef struct attention_scene {
     size_t count[TENSORS];
     unsigned char *host[TENSORS];
     float *value[TENSORS];
+    unsigned char *keep;   /* the boolean mask */
+    float *sinks, *slopes; /* [heads], or NULL */
 } attention_scene;
 
 vka_dtype attention_host_type(const attention_case *c, int tensor);

@@ -27,6 +27,44 @@ static const attention_case cases[] = {
      {1, 2, 1, 8, 8, 1, 1500},
      .window_right = 300,
      .align = VKA_ALIGN_TOP_LEFT},
+    {"softcap and sinks", {2, 4, 2, 8, 8, 21, 33}, .causal = VKA_CAUSAL_BOTTOM_RIGHT, .softcap = 2, .sinks = true},
+    {"softcap and sinks, decoding, split", {1, 4, 2, 8, 8, 1, 1500}, .softcap = 2, .sinks = true},
+    {"sinks, more queries than keys",
+     {1, 4, 2, 8, 8, 40, 17},
+     .causal = VKA_CAUSAL_BOTTOM_RIGHT,
+     .softcap = 2,
+     .sinks = true},
+    {"ALiBi", {2, 6, 3, 8, 8, 21, 33}, .causal = VKA_CAUSAL_BOTTOM_RIGHT, .alibi = true},
+    {"ALiBi, both directions", {2, 6, 3, 8, 8, 21, 21}, .alibi = true},
+    {"mask of rank 1", {2, 3, 3, 8, 8, 9, 33}, .mask_rank = 1, .mask_shape = {33}},
+    {"mask of rank 1, short, boolean",
+     {2, 3, 3, 8, 8, 9, 33},
+     .causal = VKA_CAUSAL_BOTTOM_RIGHT,
+     .window = 9,
+     .mask_rank = 1,
+     .mask_shape = {30},
+     .keep = true},
+    {"mask of rank 2", {2, 3, 3, 8, 8, 9, 33}, .causal = VKA_CAUSAL_TOP_LEFT, .mask_rank = 2, .mask_shape = {9, 33}},
+    {"mask of rank 3, by head", {2, 6, 3, 8, 8, 9, 33}, .mask_rank = 3, .mask_shape = {6, 9, 33}},
+    {"mask of rank 3, a row for all", {2, 6, 3, 8, 8, 9, 33}, .mask_rank = 3, .mask_shape = {6, 1, 20}},
+    {"mask of rank 4, by batch entry", {3, 6, 3, 8, 8, 9, 33}, .mask_rank = 4, .mask_shape = {3, 1, 9, 33}},
+    {"mask of rank 4, by row", {3, 6, 3, 8, 8, 9, 33}, .mask_rank = 4, .mask_shape = {1, 6, 9, 1}},
+    {"mask of rank 4, whole, boolean",
+     {2, 4, 2, 8, 8, 5, 33},
+     .mask_rank = 4,
+     .mask_shape = {2, 4, 5, 33},
+     .keep = true},
+    {"mask, decoding, split", {2, 4, 2, 8, 8, 1, 1500}, .mask_rank = 4, .mask_shape = {2, 1, 1, 1400}},
+    {"mask in F16", {2, 3, 3, 8, 8, 9, 33}, .host = VKA_F16, .mask_rank = 2, .mask_shape = {1, 33}},
+    {"everything",
+     {2, 6, 3, 8, 8, 9, 33},
+     .causal = VKA_CAUSAL_BOTTOM_RIGHT,
+     .window = 20,
+     .softcap = 2,
+     .sinks = true,
+     .alibi = true,
+     .mask_rank = 4,
+     .mask_shape = {2, 1, 9, 30}},
     {"no keys", {3, 4, 2, 8, 8, 5, 0}, .causal = VKA_CAUSAL_NONE},
     {"no keys, one query", {3, 4, 2, 8, 8, 1, 0}, .causal = VKA_CAUSAL_BOTTOM_RIGHT},
     {"decoding", {7, 8, 2, 8, 8, 1, 45}, .causal = VKA_CAUSAL_BOTTOM_RIGHT},
@@ -80,7 +118,7 @@ static void device_tensors_give_the_same_bits(void **state)
         attention_scene s;
         attention_open(&s, harness_context(), &cases[i]);
         attention_run(&s, 0);
-        for (unsigned on_device = 1; on_device < 1u << TENSORS; on_device += 6) { /* 1, 7, 13, 19, 25, 31 */
+        for (unsigned on_device = 1; on_device < 1u << TENSORS; on_device += 11) { /* 1, 12, 23, 34, 45, 56 */
             float *o = calloc(s.count[TENSOR_O] + 1, sizeof(float)),
                   *lse = calloc(s.count[TENSOR_LSE] + 1, sizeof(float));
             attention_run_on_device(&s, 0, on_device, o, lse);
@@ -132,13 +170,28 @@ static void bad_parameters(void **state)
     REFUSE(scale, (double)NAN, VKA_ERR_ARGUMENT, "expected a finite number");
     REFUSE(causal, (vka_causal)3, VKA_ERR_ARGUMENT, "causal is 3");
     REFUSE(align, (vka_align)2, VKA_ERR_ARGUMENT, "align is 2");
+    REFUSE(softcap, -1.0, VKA_ERR_ARGUMENT, "softcap is -1");
     REFUSE(cache_dtype, VKA_BF16, VKA_ERR_ARGUMENT, "cache_dtype is BF16");
     REFUSE(q.host, NULL, VKA_ERR_ARGUMENT, "q has neither host memory nor a buffer");
     REFUSE(o.host, NULL, VKA_ERR_ARGUMENT, "o has neither");
     REFUSE(k.host, NULL, VKA_ERR_ARGUMENT, "k has neither");
     REFUSE(v.buffer, buffer, VKA_ERR_ARGUMENT, "v has both");
     REFUSE(v.dtype, (vka_dtype)12, VKA_ERR_ARGUMENT, "v has dtype unknown");
+    float added[33] = {0};
     vka_attention_params bad = good;
+    bad.mask = (vka_attention_mask){.rank = 5};
+    refuse(&bad, VKA_ERR_ARGUMENT, "rank 5");
+    bad.mask = (vka_attention_mask){.added.host = added};
+    refuse(&bad, VKA_ERR_ARGUMENT, "a mask of rank 0");
+    bad.mask = (vka_attention_mask){.rank = 1, .shape = {33}};
+    refuse(&bad, VKA_ERR_ARGUMENT, "mask has neither");
+    bad.mask = (vka_attention_mask){.rank = 1, .shape = {34}, .added.host = added};
+    refuse(&bad, VKA_ERR_ARGUMENT, "size 34 for kv_len, expected 1 or up to 33");
+    bad.mask = (vka_attention_mask){.rank = 2, .shape = {20, 33}, .added.host = added};
+    refuse(&bad, VKA_ERR_ARGUMENT, "size 20 for q_len, expected 1 or 21");
+    bad.mask = (vka_attention_mask){.rank = 1, .shape = {33}, .added.host = added, .keep = (const uint8_t *)added};
+    refuse(&bad, VKA_ERR_ARGUMENT, "both boolean");
+    bad = good;
     bad.q = (vka_attention_tensor){.buffer = buffer};
     refuse(&bad, VKA_ERR_ARGUMENT, "q is on device 1");
     bad.device = 1;
