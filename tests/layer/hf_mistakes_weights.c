@@ -58,6 +58,40 @@ static bool latent_and_rotary_part_swapped(hf_block *b, void **owned)
     return true;
 }
 
+/* The same for a vector's elements. */
+static void *rotate_elements(vka_tensor *vector, size_t by)
+{
+    vka_tensor column = {vector->data, vector->dtype, vector->cols, 1, 0};
+    void *rotated = rotate_rows(&column, by);
+
+    vector->data = rotated;
+    return rotated;
+}
+
+static bool sinks_in_another_order(hf_block *b, void **owned)
+{
+    if (!b->weights.sinks.data)
+        return false;
+    *owned = rotate_elements(&b->weights.sinks, 1);
+    return true;
+}
+
+static bool slopes_in_another_order(hf_block *b, void **owned)
+{
+    if (!b->weights.alibi_slopes.data)
+        return false;
+    *owned = rotate_elements(&b->weights.alibi_slopes, 1);
+    return true;
+}
+
+static bool norm_of_another_head(hf_block *b, void **owned)
+{
+    if (b->desc.qk_norm != VKA_QK_NORM_FULL_WIDTH)
+        return false;
+    *owned = rotate_elements(&b->weights.k_norm, b->desc.head_dim);
+    return true;
+}
+
 static bool drop(vka_tensor *tensor)
 {
     bool there = tensor->data != NULL;
@@ -90,6 +124,9 @@ const hf_mistake hf_mistakes_of_weights[] = {
     {"query and gate swapped", query_and_gate_swapped},
     {"latent weights of the next head", latent_weights_of_the_next_head},
     {"latent and rotary part swapped", latent_and_rotary_part_swapped},
+    {"sinks in another order", sinks_in_another_order},
+    {"slopes in another order", slopes_in_another_order},
+    {"norm of another head", norm_of_another_head},
     {"bias of q dropped", q_bias_dropped},
     {"bias of v dropped", v_bias_dropped},
     {"bias of o dropped", o_bias_dropped},

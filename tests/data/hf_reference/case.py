@@ -15,7 +15,7 @@ REST = dict(vocab_size=8, intermediate_size=8, max_position_embeddings=64, bos_t
 def build(case):
     """A model of the case's class. Weights are set by who calls."""
     config = case["config"]
-    config._attn_implementation = "eager"
+    config._attn_implementation = case.get("implementation", "eager")
     config._experts_implementation = "eager"
     return case["model"](config).eval()
 

@@ -424,7 +424,8 @@ CASES = {
         attention="self_attention",
         stored=r"\.self_attention\.",
     ),
-    # ALiBi instead of RoPE, biases, [q | k | v] for each head (Falcon RW).
+    # ALiBi instead of RoPE, biases, [q | k | v] for each head (Falcon RW). Not eager: that of transformers 5.24 adds the
+    # bias to the mask and to the scores, so twice.
     "falcon-alibi": decoder(
         FalconForCausalLM,
         FalconConfig(
@@ -440,6 +441,7 @@ CASES = {
             ffn_hidden_size=8,
         ),
         dtype=BF16,
+        implementation="sdpa",
         inner="transformer",
         blocks="h",
         attention="self_attention",
