@@ -10,12 +10,13 @@
 layout(constant_id = 0) const uint ROTARY_DIM = 0u; /* 0: no RoPE */
 layout(constant_id = 1) const bool PAGED = false;
 layout(constant_id = 2) const bool BIAS = false;
-layout(constant_id = 3) const bool NORM = false;
+layout(constant_id = 3) const uint NORM = 0u; /* EPILOGUE_NORM_* */
 layout(constant_id = 4) const uint NORM_DIM = 0u; /* elements of a head that are normed, the first; 0: all */
 layout(constant_id = 5) const uint ROTARY_OFFSET = 0u;
 layout(constant_id = 6) const bool INTERLEAVED = false; /* pairs (2i, 2i + 1); else (i, i + ROTARY_DIM / 2) */
 layout(constant_id = 7) const bool SIGMOID = false;
 layout(constant_id = 8) const float CLIP = 0.0; /* 0: none */
+layout(constant_id = 9) const bool SQUARES = false; /* only the sum of squares of each head */
 
 layout(push_constant) uniform Push { epilogue_push push; };
 layout(std430, set = 0, binding = 0) readonly buffer Parameters { uint parameters[]; };
@@ -23,6 +24,7 @@ layout(std430, set = 0, binding = 0) readonly buffer Angles { vec4 angles[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Constants { vec4 constants[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Source { vec4 source[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Rows { vec4 rows_out[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Sums { float sums_out[]; };
 #ifdef VKA_F16
 layout(std430, set = 0, binding = 3) writeonly buffer Pairs { uvec2 pairs_out[]; };
 #endif
@@ -35,6 +37,7 @@ shared float squares[VKA_LOCAL];
 struct head_view {
     uint source;
     uint bias;
+    uint norm;
     float factor; /* 1 / root mean square */
 };
 
@@ -57,9 +60,9 @@ vec4 biased(head_view view, uint quad)
 vec4 normed(head_view view, uint quad)
 {
     vec4 values = biased(view, quad);
-    if (!NORM)
+    if (NORM == EPILOGUE_NORM_NONE)
         return values;
-    vec4 scaled = values * (view.factor * constants[push.norm_offset / 4u + quad]);
+    vec4 scaled = values * (view.factor * constants[view.norm + quad]);
     return NORM_DIM == 0u ? scaled : cut(scaled, quad, NORM_DIM, values);
 }
 
@@ -116,8 +119,8 @@ vec4 activated(vec4 values, uint quad)
     return cut(sigmoid, quad, push.head_dim, vec4(0.0));
 }
 
-/* 1 / sqrt(mean of squares + eps) from the sums of the eight invocations of a head. */
-float norm_factor(head_view view, bool busy, uint lane)
+/* Of a head, from the sums of its eight invocations. */
+float sum_of_squares(head_view view, bool busy, uint lane)
 {
     float sum = 0.0;
     for (uint quad = lane % HEAD_LANES; busy && quad < push.head_pad / 4u; quad += HEAD_LANES) {
@@ -131,6 +134,12 @@ float norm_factor(head_view view, bool busy, uint lane)
     sum = 0.0;
     for (uint i = 0u; i < HEAD_LANES; i++)
         sum += squares[lane - lane % HEAD_LANES + i];
+    return sum;
+}
+
+/* 1 / sqrt(mean of squares + eps) */
+float norm_factor(float sum)
+{
     return 1.0 / sqrt(sum / float(NORM_DIM != 0u ? NORM_DIM : push.head_dim) + push.norm_eps);
 }
 
@@ -155,11 +164,23 @@ void main()
     head_view view;
     view.source = (push.src_offset + row * push.src_stride + head * push.head_pad) / 4u;
     view.bias = (push.bias_offset + head * push.head_pad) / 4u;
+    view.norm = push.norm_offset / 4u;
     view.factor = 1.0;
-    if (NORM)
-        view.factor = norm_factor(view, busy, lane);
+    if (NORM == EPILOGUE_NORM_HEAD || SQUARES)
+        view.factor = sum_of_squares(view, busy, lane);
     if (!busy)
         return;
+    if (SQUARES) {
+        if (lane % HEAD_LANES == 0u)
+            sums_out[push.dst_offset + row * push.dst_stride + head] = view.factor;
+        return;
+    }
+    if (NORM == EPILOGUE_NORM_HEAD)
+        view.factor = norm_factor(view.factor);
+    if (NORM == EPILOGUE_NORM_ROW) {
+        view.factor = uintBitsToFloat(parameters[push.factor_offset + 2u * row]);
+        view.norm += head * push.head_pad / 4u;
+    }
 
     uint record = push.record_offset + row * push.record_words;
     uint target = push.dst_offset;

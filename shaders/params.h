@@ -59,7 +59,13 @@ VKA_RECORD_END(gemm_push)
  * page*page_stride + dst_offset + (head*page_size + slot)*head_pad + i, in the variant's dtype (F16 packed two a word);
  * page_stride and dst_offset are then multiples of 8.
  * Elements head_dim .. head_pad-1 are written as zeros. Invocations own whole words, so nothing is written twice.
- * Offsets in constants, record_offset and record_words are multiples of 4 too. */
+ * Offsets in constants, record_offset and record_words are multiples of 4 too.
+ * With `squares` nothing but the sum of squares of each head after bias and clip is stored, to float
+ * dst_offset + row*dst_stride + head. */
+#define EPILOGUE_NORM_NONE 0u
+#define EPILOGUE_NORM_HEAD 1u /* over a head; weights at norm_offset + i */
+#define EPILOGUE_NORM_ROW  2u /* over all heads, by a given factor; weights at norm_offset + head*head_pad + i */
+
 VKA_RECORD_BEGIN(epilogue_push)
     VKA_UINT rows;
     VKA_UINT heads;
@@ -78,6 +84,7 @@ VKA_RECORD_BEGIN(epilogue_push)
     VKA_UINT slab;
     VKA_UINT page_stride;
     VKA_UINT page_size;
+    VKA_UINT factor_offset; /* EPILOGUE_NORM_ROW: word in the call parameters, two a row: the factor of row 0 */
 VKA_RECORD_END(epilogue_push)
 
 /* One row of a chunk. If there is RoPE, EPILOGUE_ANGLES(rotary_offset, rotary_dim) floats c follow, and as many floats

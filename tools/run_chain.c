@@ -104,6 +104,12 @@ static size_t sequence_row(const run_rows *rows, uint32_t sequence, uint32_t pos
 
 /* ---- epilogue ---- */
 
+/* Where a row stands. */
+typedef struct row_place {
+    uint32_t position;
+    uint32_t length; /* of the sequence in the call that brings it */
+} row_place;
+
 static void turn_head(const vka_layer_desc *desc, double *head, uint32_t position, uint32_t length)
 {
     uint32_t pairs = desc->rotary_dim / 2, interleaved = desc->rope_pairing == VKA_ROPE_INTERLEAVED;
@@ -119,10 +125,10 @@ static void turn_head(const vka_layer_desc *desc, double *head, uint32_t positio
     }
 }
 
-/* Bias, clipping and norm. */
-static void scale_head(const vka_layer_desc *desc, double *head, uint32_t dim, const float *bias, const float *norm)
+/* Bias and clipping of one head; its squares. */
+static double shift_head(const vka_layer_desc *desc, double *head, uint32_t dim, const float *bias)
 {
-    double squares = 0, factor, offset = desc->norm_unit_offset ? 1 : 0;
+    double squares = 0;
 
     for (uint32_t i = 0; i < dim; i++) {
         head[i] += bias ? (double)bias[i] : 0;
@@ -130,32 +136,43 @@ static void scale_head(const vka_layer_desc *desc, double *head, uint32_t dim, c
             head[i] = fmax(-desc->clip_qkv, fmin(desc->clip_qkv, head[i]));
         squares += head[i] * head[i];
     }
-    factor = 1 / sqrt(squares / dim + desc->norm_eps);
-    for (uint32_t i = 0; norm && i < dim; i++)
-        head[i] *= factor * (offset + (double)norm[i]);
+    return squares;
 }
 
-/* `length`: of the sequence in the call that brings the row. */
-static void finish_row(const chain_state *chain, size_t row, uint32_t position, uint32_t length)
+/* All heads of Q or K of a row: bias, clipping, norm, RoPE. */
+static void finish_heads(const vka_layer_desc *desc, double *row, uint32_t heads, const float *bias, const float *norm,
+                         row_place place)
+{
+    bool wide = desc->qk_norm == VKA_QK_NORM_FULL_WIDTH;
+    uint32_t dim = desc->head_dim;
+    double offset = desc->norm_unit_offset ? 1 : 0, total = 0;
+    double squares[VKA_MAX_HEADS];
+
+    for (uint32_t h = 0; h < heads; h++) {
+        squares[h] = shift_head(desc, row + (size_t)h * dim, dim, bias ? bias + (size_t)h * dim : NULL);
+        total += squares[h];
+    }
+    for (uint32_t h = 0; h < heads; h++) {
+        double *head = row + (size_t)h * dim;
+        double mean = wide ? total / ((double)heads * dim) : squares[h] / dim;
+
+        for (uint32_t i = 0; norm && i < dim; i++)
+            head[i] *= (offset + (double)norm[wide ? (size_t)h * dim + i : i]) / sqrt(mean + desc->norm_eps);
+        turn_head(desc, head, place.position, place.length);
+    }
+}
+
+static void finish_row(const chain_state *chain, size_t row, row_place place)
 {
     const vka_layer_desc *desc = chain->desc;
     const stage_vectors *of = chain->vectors;
 
-    for (size_t h = 0; h < desc->heads; h++) {
-        size_t at = h * desc->head_dim;
-        double *q = chain->q + row * chain->q_columns + at;
-
-        scale_head(desc, q, desc->head_dim, of->q_bias ? of->q_bias + at : NULL, of->q_norm);
-        turn_head(desc, q, position, length);
-    }
+    finish_heads(desc, chain->q + row * chain->q_columns, desc->heads, of->q_bias, of->q_norm, place);
+    finish_heads(desc, chain->k + row * chain->k_columns, desc->kv_heads, of->k_bias, of->k_norm, place);
     for (size_t h = 0; h < desc->kv_heads; h++) {
-        size_t at = h * desc->head_dim, v_at = h * desc->v_head_dim;
-        double *k = chain->k + row * chain->k_columns + at;
+        size_t at = h * desc->v_head_dim;
 
-        scale_head(desc, k, desc->head_dim, of->k_bias ? of->k_bias + at : NULL, of->k_norm);
-        turn_head(desc, k, position, length);
-        scale_head(desc, chain->v + row * chain->v_columns + v_at, desc->v_head_dim,
-                   of->v_bias ? of->v_bias + v_at : NULL, NULL);
+        shift_head(desc, chain->v + row * chain->v_columns + at, desc->v_head_dim, of->v_bias ? of->v_bias + at : NULL);
     }
 }
 
@@ -166,8 +183,8 @@ static void finish_sequences(void *user, size_t begin, size_t end)
 
     for (uint32_t s = (uint32_t)begin; s < end; s++)
         for (uint32_t position = 0; position < rows->prefill[s] + rows->decode; position++)
-            finish_row(chain, sequence_row(rows, s, position), position,
-                       position < rows->prefill[s] ? rows->prefill[s] : position + 1);
+            finish_row(chain, sequence_row(rows, s, position),
+                       (row_place){position, position < rows->prefill[s] ? rows->prefill[s] : position + 1});
 }
 
 /* ---- attention ---- */

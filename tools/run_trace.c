@@ -32,6 +32,7 @@ static void copy_arrays(array_carver *carver, vka_trace *to, const vka_trace *fr
     to->partial_rank = copy(carver, from->partial_rank, from->partials);
     to->hidden = copy(carver, from->hidden, rows * desc->hidden_size);
     to->qkv = copy(carver, from->qkv, rows * (q + kv));
+    to->norm_factor = from->norm_factor ? copy(carver, from->norm_factor, rows * 2) : NULL;
     to->q = copy(carver, from->q, rows * q);
     to->attention = copy(carver, from->attention, rows * from->q_heads * desc->v_head_dim);
     to->partial = copy(carver, from->partial, from->partials * rows * desc->hidden_size);

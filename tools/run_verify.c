@@ -100,6 +100,8 @@ static vka_status check_call(void *user, const run_call *call, vka_error *error)
 
         status = check_chunk(&chunk, error);
         if (!status && leads(&verifier->traces, i))
+            status = stage_check_factors(&chunk, &verifier->traces, error);
+        if (!status && leads(&verifier->traces, i))
             status = stage_check_sum(&chunk, &verifier->traces, error);
     }
     verifier->incomplete |= verdict->elements[RUN_CHECK_ATTENTION] != attention;

@@ -43,6 +43,20 @@ static vka_status check_epilogue(const head_segment *segment, const verify_epilo
     return status;
 }
 
+/* Norm weights of one head of the layer: its own where they go over the full width. */
+static const float *head_norm(const vka_layer_desc *desc, const float *norm, size_t head)
+{
+    return desc->qk_norm == VKA_QK_NORM_FULL_WIDTH ? norm + head * desc->head_dim : norm;
+}
+
+/* Of Q (0) or K (1). */
+static const float *row_factor(const head_segment *segment, size_t which)
+{
+    const float *factors = segment->chunk->trace->norm_factor;
+
+    return factors ? factors + 2 * (size_t)segment->row + which : NULL;
+}
+
 /* Local query head `local`: Q in the trace. */
 static vka_status check_q(const head_segment *segment, uint32_t local, vka_error *error)
 {
@@ -54,7 +68,8 @@ static vka_status check_q(const head_segment *segment, uint32_t local, vka_error
 
     params.head_dim = desc->head_dim;
     params.bias = vectors->q_bias ? vectors->q_bias + (size_t)trace->q_head[local] * desc->head_dim : NULL;
-    params.norm = vectors->q_norm;
+    params.norm = head_norm(desc, vectors->q_norm, trace->q_head[local]);
+    params.factor = row_factor(segment, 0);
     params.turned = true;
     params.got_stride = (size_t)trace->q_heads * desc->head_dim;
     params.got = trace->q + segment->row * params.got_stride + column;
@@ -79,7 +94,8 @@ static vka_status check_k_and_v(const head_segment *segment, uint32_t local, vka
     v.head_dim = v.got_stride = desc->v_head_dim;
     k.bias = vectors->k_bias ? vectors->k_bias + head * desc->head_dim : NULL;
     v.bias = vectors->v_bias ? vectors->v_bias + head * desc->v_head_dim : NULL;
-    k.norm = vectors->k_norm;
+    k.norm = head_norm(desc, vectors->k_norm, head);
+    k.factor = row_factor(segment, 1);
     k.turned = true;
     k.got = segment->k + (size_t)segment->position * desc->head_dim;
     v.got = segment->v + (size_t)segment->position * desc->v_head_dim;

@@ -38,6 +38,8 @@ vka_status stage_check_qkv(const stage_chunk *chunk, vka_error *error);
 /* The epilogue of Q, K and V, and attention, which need the same parts of the cache. */
 vka_status stage_check_heads(const stage_chunk *chunk, vka_error *error);
 vka_status stage_check_output(const stage_chunk *chunk, vka_error *error);
+/* With a QK-norm over the full width: the factors of the rows of `chunk`, from the projections of all devices. */
+vka_status stage_check_factors(const stage_chunk *chunk, const run_trace_list *all, vka_error *error);
 /* The rows of `chunk`, from the partials that all devices have for them. */
 vka_status stage_check_sum(const stage_chunk *chunk, const run_trace_list *all, vka_error *error);
 

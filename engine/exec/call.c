@@ -86,6 +86,16 @@ uint32_t call_record_words(const vka_layer_desc *desc)
                         : WORDS(epilogue_row) + 2 * EPILOGUE_ANGLES(call_rotary_offset(desc), call_rotary_dim(desc));
 }
 
+uint32_t call_factors_offset(const vka_layer_desc *desc, uint32_t rows)
+{
+    return rows * call_record_words(desc);
+}
+
+static uint32_t factor_words(const vka_layer_desc *desc, uint32_t rows)
+{
+    return desc != NULL && desc->qk_norm == VKA_QK_NORM_FULL_WIDTH ? 2 * rows : 0;
+}
+
 typedef struct record_job {
     const call_records *records;
     rope_table rope; /* of the source's sequence */
@@ -185,12 +195,12 @@ vka_status call_build_shared(vka_context *context, const call_records *records, 
         rows += sources[i].rows;
         total += table_entries(&sources[i], page_size);
     }
-    total += (size_t)rows * step;
+    total += (size_t)rows * step + factor_words(records->desc, rows);
     vka_status status = reserve_words(context, total, error);
     if (status != VKA_OK) {
         return status;
     }
-    size_t table = (size_t)rows * step;
+    size_t table = (size_t)rows * step + factor_words(records->desc, rows);
     record_job job = {.records = records, .step = step, .page_size = page_size, .pages_per_slab = pages_per_slab};
     for (uint32_t i = 0; i < count; i++) {
         if (records->desc != NULL) {

@@ -22,6 +22,11 @@ uint32_t call_rotary_offset(const vka_layer_desc *desc);
 /* Words of one row record: 0 when the call has no epilogue (desc NULL). */
 uint32_t call_record_words(const vka_layer_desc *desc);
 
+/* Word at which the factors of a full-width QK-norm lie behind the records of `rows` rows: two floats a row, for Q and
+ * K.
+ */
+uint32_t call_factors_offset(const vka_layer_desc *desc, uint32_t rows);
+
 /* What the row records of a chunk are made from. */
 typedef struct call_records {
     const vka_layer_desc *desc; /* NULL: there are no records */

@@ -166,6 +166,7 @@ void exec_context_destroy(vka_context **context)
     X(EXEC_SCRATCH_CALL, STAGED_WRITE, "call parameters")                                                              \
     X(EXEC_SCRATCH_HIDDEN, STAGED_WRITE, "hidden states")                                                              \
     X(EXEC_SCRATCH_QKV, STAGED_NONE, "QKV rows")                                                                       \
+    X(EXEC_SCRATCH_SQUARES, STAGED_READ, "sums of squares")                                                            \
     X(EXEC_SCRATCH_KV, STAGED_READ, "K and V of new tokens")                                                           \
     X(EXEC_SCRATCH_Q, STAGED_NONE, "query rows")                                                                       \
     X(EXEC_SCRATCH_ATTENTION, STAGED_NONE, "attention rows")                                                           \

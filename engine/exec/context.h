@@ -19,6 +19,7 @@ typedef enum exec_scratch {
     EXEC_SCRATCH_CALL,      /* per-call parameter buffer: row records, tiles, page tables */
     EXEC_SCRATCH_HIDDEN,    /* [rows, hidden_pad] */
     EXEC_SCRATCH_QKV,       /* [rows, qkv columns] */
+    EXEC_SCRATCH_SQUARES,   /* [rows, q_heads + kv_heads], with a QK-norm over the full width */
     EXEC_SCRATCH_KV,        /* [rows, kv_heads*(qk_pad + v_pad)], when the caller wants K and V */
     EXEC_SCRATCH_Q,         /* [rows, q_heads*qk_pad] */
     EXEC_SCRATCH_ATTENTION, /* [rows, q_heads*v_pad], then the log-sum-exp when it is wanted */

@@ -27,7 +27,8 @@ static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache
                             .cache_dtype = cache->dtype,
                             .pack_dtype = VKA_F32,
                             .attention = attention_of(layer),
-                            .epilogues = gives_kv ? cached | given : cached,
+                            .epilogues = (gives_kv ? cached | given : cached) |
+                                         (forward_norms_rows(layer) ? 1u << EPILOGUE_SQUARES : 0),
                             .reproducible = layer->reproducible};
 
     forward_epilogue_kinds(layer, shape.epilogue);
@@ -79,21 +80,23 @@ static void start_pass(forward_call *call, forward_pass pass)
 }
 
 /* Every device is submitted before any is waited for. */
-static vka_status submit_chunk(forward_call *call, forward_chunk *chunk, vka_error *error)
+static vka_status submit_part(forward_call *call, forward_chunk *chunk, forward_part part, vka_error *error)
 {
     vka_status status = VKA_OK;
 
     for (uint32_t d = 0; status == VKA_OK && d < call->context->device_count; d++) {
         if (!forward_idle(&call->devices[d])) {
-            status = forward_submit(call, chunk, &call->devices[d], error);
+            status = forward_submit(call, chunk, &call->devices[d], part, error);
         }
     }
-    timing_chunk(&call->timing);
     return status;
 }
 
-static vka_status wait_chunk(forward_call *call, const forward_chunk *chunk, vka_error *error)
+static vka_status wait_chunk(forward_call *call, const forward_chunk *chunk, forward_part part, vka_error *error)
 {
+    timing_mark first = part == FORWARD_PART_REST ? MARK_EPILOGUE : MARK_UPLOAD;
+    timing_mark last = part == FORWARD_PART_SQUARES ? MARK_QKV : MARK_DOWNLOAD;
+
     for (uint32_t d = 0; d < call->context->device_count; d++) {
         exec_device *device = call->devices[d].device;
         if (chunk->tickets[d] == 0) {
@@ -103,14 +106,34 @@ static vka_status wait_chunk(forward_call *call, const forward_chunk *chunk, vka
         if (status != VKA_OK) {
             return status;
         }
-        timing_read_gpu(&call->timing, device->gpu, d);
+        timing_read_gpu(&call->timing, device->gpu, d, first, last);
     }
     return VKA_OK;
 }
 
+/* One submission a device; with a QK-norm over the full width two, and an exchange between them. */
+static vka_status submit_chunk(forward_call *call, forward_chunk *chunk, vka_error *error)
+{
+    vka_status status = VKA_OK;
+
+    timing_chunk(&call->timing);
+    if (!forward_norms_rows(call->layer)) {
+        return submit_part(call, chunk, FORWARD_PART_ALL, error);
+    }
+    status = submit_part(call, chunk, FORWARD_PART_SQUARES, error);
+    if (status == VKA_OK) {
+        status = wait_chunk(call, chunk, FORWARD_PART_SQUARES, error);
+    }
+    if (status == VKA_OK) {
+        status = forward_exchange_squares(call, chunk, error);
+    }
+    return status == VKA_OK ? submit_part(call, chunk, FORWARD_PART_REST, error) : status;
+}
+
 static vka_status finish_chunk(forward_call *call, const forward_chunk *chunk, vka_error *error)
 {
-    vka_status status = wait_chunk(call, chunk, error);
+    forward_part part = forward_norms_rows(call->layer) ? FORWARD_PART_REST : FORWARD_PART_ALL;
+    vka_status status = wait_chunk(call, chunk, part, error);
 
     if (status == VKA_OK) {
         status = forward_give_kv(call, chunk, error);

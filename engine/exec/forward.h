@@ -77,9 +77,25 @@ vka_status forward_record_kv(forward_call *call, const forward_chunk *chunk, for
                              epilogue_step *step, vka_error *error);
 vka_status forward_give_kv(forward_call *call, const forward_chunk *chunk, vka_error *error);
 
-/* forward_chunk.c: uploads, records and submits the chunk that the planner holds on one device; nothing is waited for.
- */
-vka_status forward_submit(forward_call *call, forward_chunk *chunk, forward_device *device, vka_error *error);
+/* forward_norm.c: whether Q and K wait for sums over all heads; bytes of a device's sums; the dispatches that make
+ * them; and, after the wait, the factors that go into the call parameters of the chunk. */
+bool forward_norms_rows(const vka_layer *layer);
+uint64_t forward_squares_bytes(const forward_call *call, const vka_shard *shard, uint32_t rows);
+vka_status forward_record_squares(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                                  vka_error *error);
+vka_status forward_exchange_squares(forward_call *call, const forward_chunk *chunk, vka_error *error);
+
+/* Steps of a chunk that run as one submission. */
+typedef enum forward_part {
+    FORWARD_PART_ALL,
+    FORWARD_PART_SQUARES, /* up to the sums of squares of Q and K, */
+    FORWARD_PART_REST,    /* and what waits for all of them */
+} forward_part;
+
+/* forward_chunk.c: uploads, records and submits a part of the chunk that the planner holds on one device; nothing is
+ * waited for. */
+vka_status forward_submit(forward_call *call, forward_chunk *chunk, forward_device *device, forward_part part,
+                          vka_error *error);
 
 /* forward_exchange.c: after all devices are done: adds the partials and hands the rows out. */
 vka_status forward_exchange(forward_call *call, const forward_chunk *chunk, vka_error *error);

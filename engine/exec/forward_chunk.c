@@ -53,6 +53,7 @@ static vka_status reserve_scratch(const forward_call *call, const forward_chunk 
          call_device_bytes(device->device, &call->planner.devices[device->index].heads, call->planner.shared_words)},
         {EXEC_SCRATCH_HIDDEN, row * input_rows(call).stride},
         {EXEC_SCRATCH_QKV, row * layer_qkv_columns(layer, shard)},
+        {EXEC_SCRATCH_SQUARES, forward_squares_bytes(call, shard, chunk->rows)},
         {EXEC_SCRATCH_KV, forward_kv_bytes(call, shard, chunk->rows)},
         {EXEC_SCRATCH_Q, attended * (shard->q_heads * layer->qk_pad + layer_gate_columns(layer, shard))},
         {EXEC_SCRATCH_ATTENTION, attended * layer_attention_stride(layer, shard)},
@@ -249,30 +250,30 @@ static void record_download(forward_call *call, const forward_chunk *chunk, forw
     timing_work(&call->timing, device->index, VKA_STAGE_DOWNLOAD, 0, partial->staging != NULL ? (double)bytes : 0);
 }
 
-static vka_status record_chunk(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+/* Upload and QKV projection. */
+static vka_status record_front(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
                                vka_error *error)
 {
-    attention_step attention = {0};
-    bool attends = call->pass != FORWARD_APPEND;
-    vka_status status =
-        call_write_device(call->context, device->device, chunk->slot, rec, &device->set,
-                          &call->planner.devices[device->index].heads, call->planner.shared_words, &attention, error);
+    vka_status status = record_upload(call, chunk, device, rec, error);
 
-    timing_mark_gpu(&call->timing, rec, MARK_BEGIN);
-    if (status == VKA_OK) {
-        status = record_upload(call, chunk, device, rec, error);
-    }
     timing_mark_gpu(&call->timing, rec, MARK_UPLOAD);
     if (status == VKA_OK) {
         status = record_qkv(call, chunk, device, rec, error);
     }
+    return status;
+}
+
+/* Epilogue, attention, output projection. */
+static vka_status record_back(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                              attention_step *attention, vka_error *error)
+{
+    bool attends = call->pass != FORWARD_APPEND;
+
     timing_mark_gpu(&call->timing, rec, MARK_QKV);
-    if (status == VKA_OK) {
-        status = forward_record_epilogue(call, chunk, device, rec, error);
-    }
+    vka_status status = forward_record_epilogue(call, chunk, device, rec, error);
     timing_mark_gpu(&call->timing, rec, MARK_EPILOGUE);
     if (status == VKA_OK && attends) {
-        status = record_attention(call, chunk, device, rec, &attention, error);
+        status = record_attention(call, chunk, device, rec, attention, error);
     }
     timing_mark_gpu(&call->timing, rec, MARK_ATTENTION);
     if (status == VKA_OK && attends) {
@@ -286,7 +287,36 @@ static vka_status record_chunk(forward_call *call, const forward_chunk *chunk, f
     return status;
 }
 
-vka_status forward_submit(forward_call *call, forward_chunk *chunk, forward_device *device, vka_error *error)
+static vka_status record_part(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                              forward_part part, vka_error *error)
+{
+    attention_step attention = {0};
+    vka_status status = VKA_OK;
+
+    if (part != FORWARD_PART_REST) {
+        timing_mark_gpu(&call->timing, rec, MARK_BEGIN);
+    }
+    if (part != FORWARD_PART_SQUARES) {
+        status = call_write_device(call->context, device->device, chunk->slot, rec, &device->set,
+                                   &call->planner.devices[device->index].heads, call->planner.shared_words, &attention,
+                                   error);
+    }
+    if (status == VKA_OK && part != FORWARD_PART_REST) {
+        status = record_front(call, chunk, device, rec, error);
+    }
+    if (status != VKA_OK) {
+        return status;
+    }
+    if (part != FORWARD_PART_SQUARES) {
+        return record_back(call, chunk, device, rec, &attention, error);
+    }
+    status = forward_record_squares(call, chunk, device, rec, error);
+    timing_mark_gpu(&call->timing, rec, MARK_QKV);
+    return status;
+}
+
+vka_status forward_submit(forward_call *call, forward_chunk *chunk, forward_device *device, forward_part part,
+                          vka_error *error)
 {
     recorder rec;
     double since = vka_clock_ms();
@@ -302,7 +332,7 @@ vka_status forward_submit(forward_call *call, forward_chunk *chunk, forward_devi
     if (device->device->pending != 0) {
         recorder_follow(&rec);
     }
-    status = record_chunk(call, chunk, device, &rec, error);
+    status = record_part(call, chunk, device, &rec, part, error);
     if (status != VKA_OK) {
         recorder_abandon(&rec);
         return status;

@@ -3,10 +3,14 @@
 
 static epilogue_kind head_epilogue(const vka_layer *layer, bool paged)
 {
+    static const uint32_t norms[] = {[VKA_QK_NORM_NONE] = EPILOGUE_NORM_NONE,
+                                     [VKA_QK_NORM_PER_HEAD] = EPILOGUE_NORM_HEAD,
+                                     [VKA_QK_NORM_FULL_WIDTH] = EPILOGUE_NORM_ROW};
+
     return (epilogue_kind){.rotary_dim = call_rotary_dim(&layer->desc),
                            .paged = paged,
                            .bias = layer->has_bias,
-                           .norm = layer->desc.qk_norm == VKA_QK_NORM_PER_HEAD,
+                           .norm = norms[layer->desc.qk_norm],
                            .rotary_offset = layer->desc.rotary_offset,
                            .interleaved = layer->desc.rope_pairing == VKA_ROPE_INTERLEAVED,
                            .clip = (float)layer->desc.clip_qkv};
@@ -21,7 +25,11 @@ void forward_epilogue_kinds(const vka_layer *layer, epilogue_kind kinds[EPILOGUE
     kinds[EPILOGUE_Q] = head_epilogue(layer, false);
     kinds[EPILOGUE_K] = head_epilogue(layer, true);
     kinds[EPILOGUE_K_ROWS] = head_epilogue(layer, false);
-    kinds[EPILOGUE_K_ROWS].norm |= layer->desc.k_out_norm != 0;
+    if (layer->desc.k_out_norm != 0) {
+        kinds[EPILOGUE_K_ROWS].norm = EPILOGUE_NORM_HEAD;
+    }
+    kinds[EPILOGUE_SQUARES] =
+        (epilogue_kind){.bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv, .squares = true};
     kinds[EPILOGUE_V_ROWS] = (epilogue_kind){.bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv};
     kinds[EPILOGUE_V] = (epilogue_kind){.paged = true, .bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv};
 }
@@ -55,6 +63,7 @@ epilogue_push forward_k_push(const forward_call *call, const forward_device *dev
     shared.src_offset = shared.bias_offset = layer_k_column(layer, shard);
     shared.norm_offset = layer_k_norm(layer, shard);
     shared.head_dim = layer_is_latent(layer) ? layer->qk_pad : layer->desc.head_dim;
+    shared.factor_offset++;
     return shared;
 }
 
@@ -118,6 +127,7 @@ vka_status forward_record_epilogue(forward_call *call, const forward_chunk *chun
                                   .head_pad = layer->qk_pad,
                                   .src_stride = columns,
                                   .norm_eps = (float)layer->desc.norm_eps,
+                                  .factor_offset = call_factors_offset(&layer->desc, chunk->rows),
                                   .record_words = call_record_words(&layer->desc)};
     epilogue_step step = {.push = shared,
                           .call = forward_scratch(device, chunk, EXEC_SCRATCH_CALL),

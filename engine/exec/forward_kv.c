@@ -36,7 +36,9 @@ vka_status forward_record_kv(forward_call *call, const forward_chunk *chunk, for
     step->part = EPILOGUE_K_ROWS;
     step->target_part = 1;
     step->push = forward_k_push(call, device, step->push);
-    step->push.norm_offset += layer->desc.k_out_norm != 0 ? layer->qk_pad : 0;
+    if (layer->desc.k_out_norm != 0) {
+        step->push.norm_offset += layer_norm_floats(layer, shard->kv_heads);
+    }
     step->push.dst_stride = kv_stride(call, shard);
     step->push.dst_head_stride = layer->qk_pad;
     vka_status status = step_epilogue(rec, &device->set, step, error);

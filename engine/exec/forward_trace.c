@@ -180,6 +180,8 @@ static vka_status call_back(const forward_call *call, const forward_chunk *chunk
                             const trace_copy *copy, vka_error *error)
 {
     const vka_shard *shard = &device->shard->shard;
+    const float *factors =
+        (const float *)(const void *)(call->context->call.words + call_factors_offset(&call->layer->desc, chunk->rows));
     const vka_trace trace = {.struct_size = sizeof(trace),
                              .device = device->index,
                              .first_row = chunk->begin.total,
@@ -190,6 +192,7 @@ static vka_status call_back(const forward_call *call, const forward_chunk *chunk
                              .kv_head = shard->kv_head,
                              .hidden = copy->hidden,
                              .qkv = copy->qkv,
+                             .norm_factor = forward_norms_rows(call->layer) ? factors : NULL,
                              .q = copy->q,
                              .attention = copy->attention,
                              .appends = call->pass == FORWARD_APPEND,

@@ -32,7 +32,18 @@ uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard)
 
 uint32_t layer_k_norm(const vka_layer *layer, const vka_shard *shard)
 {
-    return layer_is_latent(layer) ? layer->latent.rank : layer_qkv_columns(layer, shard) + layer->qk_pad;
+    return layer_is_latent(layer) ? layer->latent.rank : layer_qkv_columns(layer, shard) + layer_norm_floats(layer, shard->q_heads);
+}
+
+uint32_t layer_norm_floats(const vka_layer *layer, uint32_t heads)
+{
+    return layer->desc.qk_norm == VKA_QK_NORM_FULL_WIDTH ? heads * layer->qk_pad : layer->qk_pad;
+}
+
+uint64_t layer_constants(const vka_layer *layer, const vka_shard *shard)
+{
+    return (uint64_t)layer_qkv_columns(layer, shard) + layer_norm_floats(layer, shard->q_heads) +
+           layer_norm_floats(layer, shard->kv_heads) + layer->qk_pad;
 }
 
 uint32_t layer_gate_columns(const vka_layer *layer, const vka_shard *shard)

@@ -15,7 +15,8 @@ typedef struct layer_device {
     weight_matrix kv;     /* K and V heads, if not causal: their rows are projected apart, and qkv holds Q heads only */
     weight_matrix output; /* rows: hidden; columns: local Q heads (o_pad each) */
     weight_matrix q_up, k_up, v_up; /* latent attention only: see latent.h, as for the order of qkv and constants */
-    gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm, k_out norm (qk_pad each) */
+    gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm, k_out norm (qk_pad each,
+                              or that for each head where norms go over the full width) */
     float *sinks, *slopes; /* by local query head, on the host: they go with each call's parameters; NULL: none */
 } layer_device;
 
@@ -46,6 +47,10 @@ uint32_t layer_v_column(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard);
 /* The norm weights of K in constants. */
 uint32_t layer_k_norm(const vka_layer *layer, const vka_shard *shard);
+/* Floats of the norm weights of `heads` heads of Q or K. */
+uint32_t layer_norm_floats(const vka_layer *layer, uint32_t heads);
+/* Floats of all constants of a device. */
+uint64_t layer_constants(const vka_layer *layer, const vka_shard *shard);
 /* Floats between rows of attention outputs on the device, and of what the output projection takes. */
 uint32_t layer_attention_stride(const vka_layer *layer, const vka_shard *shard);
 /* Floats of a row of gates on the device, heads v_pad apart; 0 without a gate. The rows lie in EXEC_SCRATCH_Q behind all

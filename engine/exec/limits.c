@@ -43,7 +43,7 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
         {layer->kv_hidden_stride * 4ull, "a row of the other sequence", too_wide},
         {matrix_group_bytes((uint32_t)o_columns, layer->weight_dtype),
          "a group of eight rows of the output projection weights", fewer_heads},
-        {(columns + 3ull * layer->qk_pad) * 4, "the biases and norm weights", fewer_heads},
+        {layer_constants(layer, shard) * 4, "the biases and norm weights", fewer_heads},
         {layer->hidden_stride * 4ull, "a row of hidden states", too_wide},
         {layer->hidden_pad * 4ull * layer_partials(layer, shard), "a row of the partial sums", too_wide},
         {columns * 4, "a row of the QKV projection", fewer_heads},

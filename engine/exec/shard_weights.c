@@ -18,7 +18,7 @@ typedef struct shard_source {
 /* Where one local row of the qkv matrix comes from. */
 typedef struct row_origin {
     const vka_tensor *matrix;
-    const vka_tensor *bias;
+    const vka_tensor *bias; /* or the norm weights */
     uint64_t row;
     bool padding; /* past the head's own size: zeros */
 } row_origin;
@@ -86,24 +86,38 @@ static void fill_output_row(void *user, uint32_t row, matrix_row *out)
     }
 }
 
+/* Where a norm weight comes from: the i-th float of the norms. */
+static row_origin norm_origin(const shard_source *source, uint32_t i)
+{
+    const vka_layer *layer = source->layer;
+    const vka_shard *shard = source->shard;
+    const vka_layer_weights *w = source->weights;
+    uint32_t q = layer_norm_floats(layer, shard->q_heads), k = layer_norm_floats(layer, shard->kv_heads);
+    bool wide = layer->desc.qk_norm == VKA_QK_NORM_FULL_WIDTH;
+    static const uint32_t shared[1] = {0}; /* one weight for all heads */
+
+    if (i < q) {
+        return head_row(NULL, &w->q_norm, wide ? shard->q_head : shared, i, layer->desc.head_dim, layer->qk_pad);
+    }
+    if (i - q < k) {
+        return head_row(NULL, &w->k_norm, wide ? shard->kv_head : shared, i - q, layer->desc.head_dim, layer->qk_pad);
+    }
+    return head_row(NULL, &w->k_out_norm, shared, i - q - k, layer->desc.head_dim, layer->qk_pad);
+}
+
 /* Value i of the constants: a bias, or a norm weight, 1 added where norms multiply by 1 + weight. */
 static float constant(const shard_source *source, uint32_t i)
 {
-    const vka_layer *layer = source->layer;
-    const vka_tensor *norms[3] = {&source->weights->q_norm, &source->weights->k_norm, &source->weights->k_out_norm};
-    uint32_t columns = layer_qkv_columns(layer, source->shard);
+    uint32_t columns = layer_qkv_columns(source->layer, source->shard);
     bool bias = i < columns;
-    row_origin origin = qkv_origin(source, bias ? i : 0);
-    uint64_t col = bias ? origin.row : (i - columns) % layer->qk_pad;
-    const vka_tensor *from = bias ? origin.bias : norms[(i - columns) / layer->qk_pad];
-    bool padding = bias ? origin.padding : col >= layer->desc.head_dim;
+    row_origin origin = bias ? qkv_origin(source, i) : norm_origin(source, i - columns);
     float value = 0;
 
-    if (padding || from->data == NULL) {
+    if (origin.padding || origin.bias->data == NULL) {
         return 0;
     }
-    vka_convert(&value, VKA_F32, element(from, 0, col), from->dtype, 1);
-    return bias || layer->desc.norm_unit_offset == 0 ? value : 1 + value;
+    vka_convert(&value, VKA_F32, element(origin.bias, 0, origin.row), origin.bias->dtype, 1);
+    return bias || source->layer->desc.norm_unit_offset == 0 ? value : 1 + value;
 }
 
 static void fill_constants(void *user, void *target, uint64_t offset, uint64_t bytes)
@@ -142,7 +156,7 @@ static vka_status create_heads(shard_source *source, layer_device *out, gpu_devi
     uint32_t kv_first = layer->desc.attend == VKA_ATTEND_CAUSAL ? columns : layer_k_column(layer, source->shard);
     const weight_matrix qkv = {.rows = kv_first, .depth = layer->hidden_pad, .dtype = layer->weight_dtype};
     const weight_matrix kv = {.rows = columns - kv_first, .depth = layer->kv_hidden_pad, .dtype = layer->weight_dtype};
-    uint64_t constants = ((uint64_t)columns + 3u * layer->qk_pad) * sizeof(float);
+    uint64_t constants = layer_constants(layer, source->shard) * sizeof(float);
     vka_status status = gpu_buffer_create(&out->constants, gpu, constants, GPU_MEMORY_DEVICE, "layer constants", error);
 
     if (status == VKA_OK) {

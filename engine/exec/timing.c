@@ -56,12 +56,12 @@ void timing_mark_gpu(const call_timing *timing, recorder *rec, timing_mark mark)
     }
 }
 
-void timing_read_gpu(call_timing *timing, gpu_device *gpu, uint32_t device)
+void timing_read_gpu(call_timing *timing, gpu_device *gpu, uint32_t device, timing_mark first, timing_mark last)
 {
     if (timing->out == NULL) {
         return;
     }
-    for (uint32_t mark = MARK_UPLOAD; mark <= MARK_DOWNLOAD; mark++) {
+    for (uint32_t mark = first; mark <= last; mark++) {
         vka_stage_time *stage = &timing->out->devices[device][ended_stage[mark]];
         double ms = gpu_elapsed_ms(gpu, mark - 1, mark);
         stage->gpu_ms = ms < 0 ? -1 : stage->gpu_ms + ms;

@@ -30,8 +30,8 @@ void timing_chunk(call_timing *timing);
 
 /* Records a GPU timestamp when somebody asked. */
 void timing_mark_gpu(const call_timing *timing, recorder *rec, timing_mark mark);
-/* After the wait: reads the marks of `device` into its stages. */
-void timing_read_gpu(call_timing *timing, gpu_device *gpu, uint32_t device);
+/* After the wait: reads marks `first` .. `last` of `device` into the stages that they end. */
+void timing_read_gpu(call_timing *timing, gpu_device *gpu, uint32_t device, timing_mark first, timing_mark last);
 /* Host work of one stage on one device. */
 void timing_host(call_timing *timing, uint32_t device, vka_stage stage, double since_ms);
 /* Work that a stage did, by definition. */

@@ -12,7 +12,6 @@ vka_status unsupported_check(const vka_layer_desc *desc, vka_error *error)
         bool asked;
         const char *field;
     } rows[] = {
-        {desc->qk_norm == VKA_QK_NORM_FULL_WIDTH, "qk_norm over the full width"},
         {desc->gate != VKA_GATE_NONE, "gate"},
     };
 

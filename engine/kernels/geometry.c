@@ -81,11 +81,12 @@ vka_spec vka_spec_combine(const attention_kind *kind)
 
 vka_spec vka_spec_epilogue(const epilogue_kind *kind)
 {
-    vka_spec spec = {9,
+    vka_spec spec = {10,
                      {kind->rotary_dim, kind->paged, kind->bias, kind->norm, kind->norm_dim, kind->rotary_offset,
                       kind->interleaved, kind->sigmoid}};
 
     memcpy(&spec.value[8], &kind->clip, sizeof(kind->clip));
+    spec.value[9] = kind->squares;
     return spec;
 }
 

@@ -103,12 +103,14 @@ typedef struct attention_kind {
 typedef struct epilogue_kind {
     uint32_t rotary_dim; /* 0: no RoPE */
     uint32_t paged;      /* into the cache; else to float rows */
-    uint32_t bias, norm;
+    uint32_t bias;
+    uint32_t norm;          /* EPILOGUE_NORM_* */
     uint32_t norm_dim;      /* elements of a head that are normed, the first; 0: all */
     uint32_t rotary_offset; /* first element that turns; 0 without RoPE */
     uint32_t interleaved;   /* element 2i turns with 2i + 1; else with that rotary_dim/2 away */
     uint32_t sigmoid;
-    float clip; /* values are clamped to [-clip, clip] after the bias; 0: they are not */
+    float clip;             /* values are clamped to [-clip, clip] after the bias; 0: they are not */
+    uint32_t squares;       /* only the sum of squares of each head is stored */
 } epilogue_kind;
 
 /* Specialisation constants. */

@@ -294,7 +294,7 @@ static void sizes_and_kinds_become_constants(void **state)
     for (uint32_t i = 3; i < 8; i++)
         assert_int_equal(options.value[i], i - 2);
     assert_true(combine.count == 2 && combine.value[0] == 4 && combine.value[1] == 5);
-    assert_int_equal(epilogue.count, 9);
+    assert_int_equal(epilogue.count, 10);
     assert_true(epilogue.value[0] == 64 && epilogue.value[1] == 1 && epilogue.value[2] == 0 && epilogue.value[3] == 1);
     assert_true(epilogue.value[4] == 0 && epilogue.value[5] == 12 && epilogue.value[8] == 0xc0000000u);
 }

@@ -236,6 +236,22 @@ static const float *bias_of(const vka_tensor *bias, uint32_t head, uint32_t dim)
     return bias->data != NULL ? (const float *)bias->data + (size_t)head * dim : NULL;
 }
 
+static bool norms_rows(const vka_layer_desc *desc)
+{
+    return desc->qk_norm == VKA_QK_NORM_FULL_WIDTH;
+}
+
+static const float *norm_of(const vka_layer_desc *desc, const vka_tensor *norm, uint32_t head)
+{
+    return norms_rows(desc) ? bias_of(norm, head, desc->head_dim) : norm->data;
+}
+
+/* Of Q (0) or K (1). */
+static const float *factor_of(const segment *s, uint32_t which)
+{
+    return s->trace->norm_factor != NULL ? s->trace->norm_factor + 2 * (size_t)s->row + which : NULL;
+}
+
 static vka_status check_epilogue(stage_checker *checker, const segment *s, verify_epilogue_params *params,
                                  size_t column)
 {
@@ -261,7 +277,8 @@ static vka_status check_q(stage_checker *checker, const segment *s, uint32_t loc
     size_t stride = (size_t)s->trace->q_heads * desc->head_dim, column = (size_t)local * desc->head_dim;
     verify_epilogue_params params = {.head_dim = desc->head_dim,
                                      .bias = bias_of(&w->q_bias, s->trace->q_head[local], desc->head_dim),
-                                     .norm = w->q_norm.data,
+                                     .norm = norm_of(desc, &w->q_norm, s->trace->q_head[local]),
+                                     .factor = factor_of(s, 0),
                                      .turned = true,
                                      .got = s->trace->q + s->row * stride + column,
                                      .got_stride = stride,
@@ -280,7 +297,8 @@ static vka_status check_k_and_v(stage_checker *checker, const segment *s, uint32
         ((size_t)s->trace->q_heads + s->trace->kv_heads) * desc->head_dim + (size_t)local * desc->v_head_dim;
     verify_epilogue_params k = {.head_dim = desc->head_dim,
                                 .bias = bias_of(&w->k_bias, head, desc->head_dim),
-                                .norm = w->k_norm.data,
+                                .norm = norm_of(desc, &w->k_norm, head),
+                                .factor = factor_of(s, 1),
                                 .turned = true,
                                 .got = s->k + (size_t)s->position * desc->head_dim,
                                 .got_stride = desc->head_dim,
@@ -451,6 +469,68 @@ static vka_status keep_partials(stage_checker *checker, const vka_trace *trace)
     return chunk != NULL ? VKA_OK : vka_fail(&checker->error, VKA_ERR_HOST_MEMORY, "no memory");
 }
 
+/* Adds the squares of one head of the chunk. */
+static void add_squares(const stage_checker *checker, const vka_trace *trace, const float *bias, size_t column,
+                        double *squares)
+{
+    const vka_layer_desc *desc = &checker->rig->desc;
+    const verify_epilogue_params params = {.rows = trace->rows,
+                                           .heads = 1,
+                                           .head_dim = desc->head_dim,
+                                           .raw = trace->qkv + column,
+                                           .raw_stride = qkv_columns(checker, trace),
+                                           .bias = bias,
+                                           .desc = desc};
+
+    verify_add_squares(&params, squares);
+}
+
+/* Squares of all devices, each KV head once, and the factors, which must be the same on all. */
+static vka_status keep_squares(stage_checker *checker, const vka_trace *trace)
+{
+    const vka_layer_desc *desc = &checker->rig->desc;
+    const vka_layer_weights *w = &checker->rig->weights;
+    check_chunk *chunk = chunk_at(checker, trace);
+    size_t bytes = 2 * (size_t)trace->rows * sizeof(float);
+
+    if (!norms_rows(desc))
+        return VKA_OK;
+    if (chunk->squares == NULL) {
+        chunk->squares = calloc(2 * (size_t)trace->rows, sizeof(double));
+        chunk->factors = malloc(bytes);
+        memset(checker->counted, 0, sizeof(checker->counted));
+        require(chunk->squares != NULL && chunk->factors != NULL, "no memory");
+        memcpy(chunk->factors, trace->norm_factor, bytes);
+    }
+    if (memcmp(chunk->factors, trace->norm_factor, bytes) != 0)
+        return vka_fail(&checker->error, VKA_ERR_ARGUMENT, "device %u has other norm factors", trace->device);
+    for (uint32_t i = 0; i < trace->q_heads; i++)
+        add_squares(checker, trace, bias_of(&w->q_bias, trace->q_head[i], desc->head_dim), (size_t)i * desc->head_dim,
+                    chunk->squares);
+    for (uint32_t i = 0; i < trace->kv_heads; i++) {
+        uint32_t head = trace->kv_head[i];
+        if (!checker->counted[head])
+            add_squares(checker, trace, bias_of(&w->k_bias, head, desc->head_dim),
+                        ((size_t)trace->q_heads + i) * desc->head_dim, chunk->squares + trace->rows);
+        checker->counted[head] = true;
+    }
+    return VKA_OK;
+}
+
+static void check_factors(stage_checker *checker, const check_chunk *chunk)
+{
+    const vka_layer_desc *desc = &checker->rig->desc;
+    verify_result result = {0};
+
+    for (size_t r = 0; chunk->squares != NULL && r < chunk->rows; r++) {
+        verify_factor(&result, r, (double)chunk->factors[2 * r], chunk->squares[r],
+                      (size_t)desc->heads * desc->head_dim, desc->norm_eps);
+        verify_factor(&result, r, (double)chunk->factors[2 * r + 1], chunk->squares[chunk->rows + r],
+                      (size_t)desc->kv_heads * desc->head_dim, desc->norm_eps);
+    }
+    note(checker, STAGE_EPILOGUE, VKA_OK, &result);
+}
+
 int check_trace(void *user, const vka_trace *trace)
 {
     stage_checker *checker = user;
@@ -466,6 +546,8 @@ int check_trace(void *user, const vka_trace *trace)
         status = check_output(checker, trace);
     if (status == VKA_OK && !trace->appends)
         status = keep_partials(checker, trace);
+    if (status == VKA_OK && !trace->appends)
+        status = keep_squares(checker, trace);
     return (int)status;
 }
 
@@ -514,6 +596,7 @@ void check_end(stage_checker *checker, const float *output)
         assert_int_equal(checker->chunks[i].first_row, next);
         next += checker->chunks[i].rows;
         check_sum(checker, &checker->chunks[i], output);
+        check_factors(checker, &checker->chunks[i]);
     }
     assert_int_equal(next, rows);
     for (uint32_t d = 0; d < checker->rig->devices; d++)
@@ -534,6 +617,8 @@ void check_free(stage_checker *checker)
         for (uint32_t p = 0; p < checker->chunks[i].partials; p++)
             free(checker->chunks[i].partial[p]);
         free(checker->chunks[i].partial);
+        free(checker->chunks[i].squares);
+        free(checker->chunks[i].factors);
     }
     free(checker->chunks);
     free(checker->positions);

@@ -25,6 +25,8 @@ typedef struct stage_report {
 /* All partials of the rows of one chunk, from all devices. */
 typedef struct check_chunk {
     uint32_t first_row, rows, partials;
+    double *squares; /* [2, rows] of Q and of K, with a norm over the full width */
+    float *factors;  /* [rows, 2] that the devices used */
     float **partial; /* [partials] arrays of rows * hidden */
 } check_chunk;
 
@@ -38,7 +40,8 @@ typedef struct stage_checker {
     stage_report report;
     check_chunk *chunks;
     uint32_t chunk_count;
-    vka_error error; /* of a check that could not be made */
+    bool counted[VKA_MAX_HEADS]; /* KV heads of the chunk at hand whose squares were added */
+    vka_error error;             /* of a check that could not be made */
 } stage_checker;
 
 /* `past` is read from the cache. */

@@ -40,6 +40,66 @@ static void every_option_at_every_tp(void **state)
     }
 }
 
+/* A norm over all heads: the sums of squares go from device to device. */
+static void norms_over_the_full_width(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
+        layer_case setup = base;
+        setup.tp = grids[i].tp;
+        setup.place = grids[i].place;
+        setup.reproducible = i % 2;
+        setup.desc.qk_norm = VKA_QK_NORM_FULL_WIDTH;
+        run_case(harness_context(), &setup);
+        setup.desc.norm_unit_offset = 0;
+        setup.desc.clip_qkv = 0;
+        setup.desc.attend = VKA_ATTEND_FULL;
+        setup.qkv_bias = false;
+        run_case(harness_context(), &setup);
+    }
+}
+
+/* A reproducible layer gives the same bits wherever its ranks are, on devices of one kind. */
+static void wide_norms_do_not_depend_on_placement(void **state)
+{
+    static const char *const places[] = {"0*4", "0,2,0,2", "2,2,2,0"};
+    float rows[3][9 * 65];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        layer_case setup = base;
+        layer_rig rig;
+        setup.tp = 4;
+        setup.place = places[i];
+        setup.reproducible = true;
+        setup.desc.qk_norm = VKA_QK_NORM_FULL_WIDTH;
+        rig_open(&rig, harness_context(), &setup);
+        rig_extend(&rig, rig_sequence(&rig), 9, rows[i]);
+        rig_close(&rig);
+        assert_memory_equal(rows[0], rows[i], sizeof(rows[0]));
+    }
+}
+
+/* The factors themselves are judged: here by a reference with another eps. */
+static void a_wrong_factor_is_found(void **state)
+{
+    layer_case setup = base;
+    stage_report report = {0};
+    layer_rig rig;
+
+    (void)state;
+    setup.tp = 8;
+    setup.desc.qk_norm = VKA_QK_NORM_FULL_WIDTH;
+    setup.desc.clip_qkv = 0;
+    rig_open(&rig, harness_context(), &setup);
+    const vka_batch_entry entry = {rig_sequence(&rig), 3};
+    rig.desc.norm_eps = 0.01;
+    rig_forward(&rig, &(rig_call){.entries = &entry, .count = 1, .report = &report});
+    assert_false(verify_passed(&report.stages[STAGE_EPILOGUE]));
+    assert_true(verify_passed(&report.stages[STAGE_ATTENTION]));
+    rig_close(&rig);
+}
+
 static void forget_pairing(vka_layer_desc *desc)
 {
     desc->rope_pairing = VKA_ROPE_HALF_SPLIT;
@@ -90,6 +150,9 @@ int run_options_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_option_at_every_tp),
+        cmocka_unit_test(norms_over_the_full_width),
+        cmocka_unit_test(wide_norms_do_not_depend_on_placement),
+        cmocka_unit_test(a_wrong_factor_is_found),
         cmocka_unit_test(a_forgotten_option_is_found),
     };
 

@@ -6,6 +6,7 @@
  * 2 (bias) + 1 (product) and n additions: n + 3. The division by n is good to 2.5 ULP or 5 units, eps is rounded and
  * added: 2; the root halves the sum of these. 1 / sqrt is an inverse square root (2 ULP), and up to two divisions
  * (2.5 ULP each): 14. Two products, and 1 + w: 3. Together (n + 10) / 2 + 18 units, taken as n / 2 + 24.
+ * Over all heads of a row, the factor is an input (rounded to F32: 1 unit), and 1 + w, two products and the bias: 5.
  * RoPE, a cos - b sin: the errors of a and b, and per term the rounding of the table, of the product and of the sum:
  * 3 units, taken as 4.
  * Sigmoid, s = 1 / (1 + e) or e / (1 + e) with e = exp(-|x|): e is good to 3 + 2 |x| ULP, and s follows it with the
@@ -51,17 +52,39 @@ static void normalise(head_values *head)
     if (!p->norm)
         return;
     size_t dim = p->norm_dim > 0 ? p->norm_dim : p->head_dim;
-    double squares = 0;
+    double squares = 0, units = (double)dim / 2 + 24;
     for (size_t i = 0; i < dim; i++)
         squares += head->element[i].value * head->element[i].value;
     double count = (double)dim;
     double factor = 1 / sqrt(squares / count + p->desc->norm_eps);
+    if (p->factor) {
+        factor = (double)p->factor[2 * head->row];
+        units = 6;
+    }
     double offset = p->desc->norm_unit_offset != 0 ? 1 : 0;
     for (size_t i = 0; i < dim; i++) {
         approximate *e = &head->element[i];
         e->value *= factor * (offset + (double)p->norm[i]);
-        e->error = (count / 2 + 24) * UNIT * fabs(e->value);
+        e->error = units * UNIT * fabs(e->value);
     }
+}
+
+void verify_add_squares(const verify_epilogue_params *params, double *squares)
+{
+    head_values head = {.params = params};
+    for (head.row = 0; head.row < params->rows; head.row++) {
+        for (head.head = 0; head.head < params->heads; head.head++) {
+            add_bias(&head);
+            for (size_t i = 0; i < params->head_dim; i++)
+                squares[head.row] += head.element[i].value * head.element[i].value;
+        }
+    }
+}
+
+void verify_factor(verify_result *result, size_t index, double got, double squares, size_t width, double eps)
+{
+    double want = 1 / sqrt(squares / (double)width + eps);
+    verify_element(result, index, got, want, ((double)width / 2 + 24) * UNIT * want);
 }
 
 /* Number of the pair that the i-th turned element belongs to, its partner, and whether it is the first of the two. */

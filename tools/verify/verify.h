@@ -85,6 +85,7 @@ typedef struct verify_epilogue_params {
     const float *bias;          /* [heads, head_dim], or NULL */
     const float *norm;          /* [head_dim], or NULL */
     size_t norm_dim;            /* elements that are normed, the first; 0: head_dim */
+    const float *factor;        /* [rows, 2] norm over all heads of a row: by the first of two; NULL: over the head */
     const vka_layer_desc *desc; /* what it says of norms, RoPE and clipping */
     bool turned;                /* by RoPE: Q and K are, V is not */
     bool sigmoid;               /* the gate: neither clipped nor turned */
@@ -96,6 +97,11 @@ typedef struct verify_epilogue_params {
     vka_dtype got_dtype; /* that the device rounded its result to before it was read back: F32 or F16 */
     verify_mutant mutant;
 } verify_epilogue_params;
+
+/* Adds the squares of each row, after bias and clipping, to squares[row]. */
+void verify_add_squares(const verify_epilogue_params *params, double *squares);
+/* Whether `got` is 1 / sqrt(squares / width + eps), within what sums and divisions in F32 may be off by. */
+void verify_factor(verify_result *result, size_t index, double got, double squares, size_t width, double eps);
 
 vka_status verify_epilogue(const verify_epilogue_params *params, verify_result *result, vka_error *error);
 
