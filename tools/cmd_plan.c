@@ -93,8 +93,37 @@ static uint64_t exchanged(const plan *of)
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < of->device_count; i++)
-        bytes += of->costs[i].upload_bytes_per_token + of->costs[i].download_bytes_per_token;
+        bytes += of->costs[i].upload_bytes_per_token + of->costs[i].download_bytes_per_token +
+                 of->costs[i].norm_bytes_per_token;
     return bytes;
+}
+
+/* Of them, those of a QK-norm over the full width. */
+static uint64_t norm_bytes(const plan *of)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < of->device_count; i++)
+        bytes += of->costs[i].norm_bytes_per_token;
+    return bytes;
+}
+
+static uint64_t exchanges(const plan *of)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < of->device_count; i++)
+        most = of->costs[i].exchanges > most ? of->costs[i].exchanges : most;
+    return most;
+}
+
+static void print_exchanges(const plan *of)
+{
+    printf("\nexchanged per token and layer: %s, in %llu exchange%s a call", output_bytes(exchanged(of)).text,
+           (unsigned long long)exchanges(of), exchanges(of) == 1 ? "" : "s");
+    if (norm_bytes(of) > 0)
+        printf(" (%s of it for the QK-norm)", output_bytes(norm_bytes(of)).text);
+    printf("\n");
 }
 
 static void print_costs(const plan *of)
@@ -147,7 +176,7 @@ static void print_plan(const plan *of)
     output_ranks(of->ranks, of->rank_count);
     printf("\n");
     print_costs(of);
-    printf("\nexchanged per token and layer: %s\n", output_bytes(exchanged(of)).text);
+    print_exchanges(of);
 }
 
 static json_t *json_costs(const plan *of)
@@ -191,6 +220,8 @@ static int report(const plan *of, const plan_options *options)
         json_object_set_new(object, "ranks", output_json_ranks(of->ranks, of->rank_count));
         json_object_set_new(object, "devices", json_costs(of));
         json_object_set_new(object, "exchange_bytes_per_token", json_integer((json_int_t)exchanged(of)));
+        json_object_set_new(object, "norm_exchange_bytes_per_token", json_integer((json_int_t)norm_bytes(of)));
+        json_object_set_new(object, "exchanges", json_integer((json_int_t)exchanges(of)));
     }
     return output_json(object);
 }

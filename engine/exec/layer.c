@@ -32,7 +32,8 @@ uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard)
 
 uint32_t layer_k_norm(const vka_layer *layer, const vka_shard *shard)
 {
-    return layer_is_latent(layer) ? layer->latent.rank : layer_qkv_columns(layer, shard) + layer_norm_floats(layer, shard->q_heads);
+    return layer_is_latent(layer) ? layer->latent.rank
+                                  : layer_qkv_columns(layer, shard) + layer_norm_floats(layer, shard->q_heads);
 }
 
 uint32_t layer_norm_floats(const vka_layer *layer, uint32_t heads)

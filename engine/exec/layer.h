@@ -15,8 +15,8 @@ typedef struct layer_device {
     weight_matrix kv;     /* K and V heads, if not causal: their rows are projected apart, and qkv holds Q heads only */
     weight_matrix output; /* rows: hidden; columns: local Q heads (o_pad each) */
     weight_matrix q_up, k_up, v_up; /* latent attention only: see latent.h, as for the order of qkv and constants */
-    gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm, k_out norm (qk_pad each,
-                              or that for each head where norms go over the full width) */
+    gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm, k_out norm (qk_pad
+                              each, or that for each head where norms go over the full width) */
     float *sinks, *slopes; /* by local query head, on the host: they go with each call's parameters; NULL: none */
 } layer_device;
 

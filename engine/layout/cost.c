@@ -101,6 +101,11 @@ vka_status vka_placement_cost(const vka_layer_desc *desc, const vka_rank *ranks,
         cost.cache_bytes_per_token = cache_elements(&layer, &cost) * vka_dtype_size(cache_dtype);
         cost.upload_bytes_per_token = vector;
         cost.download_bytes_per_token = vector;
+        cost.exchanges = cost.ranks > 0;
+        if (layer.qk_norm == VKA_QK_NORM_FULL_WIDTH && cost.ranks > 0) {
+            cost.norm_bytes_per_token = (cost.q_heads + cost.kv_heads + 2ull) * sizeof(float);
+            cost.exchanges++;
+        }
         costs[device] = cost;
     }
     return VKA_OK;

@@ -91,6 +91,9 @@ typedef struct vka_device_cost {
     uint64_t cache_bytes_per_token;    /* K and V of one token that lives here, as stored (padded head sizes) */
     uint64_t upload_bytes_per_token;   /* hidden states in, F32 */
     uint64_t download_bytes_per_token; /* partial sum out, F32 */
+    uint64_t norm_bytes_per_token;     /* QK-norm over the full width: sums of squares out, factors in, F32; else 0 */
+    uint64_t exchanges;                /* how often a call waits for all devices, per chunk: for partial sums, and before
+                                          that for the sums of squares of such a norm */
 } vka_device_cost;
 
 /* Fills costs[0 .. device_count) for placed ranks; an idle device costs nothing. dtypes: VKA_DTYPE_DEFAULT means F16 weights and F16 cache. */

@@ -75,6 +75,23 @@ static void latent(void **state)
     assert_int_equal(costs[0].weight_bytes, ((uint64_t)7168 * (128 * 192 + 576 + 128 * 128) + 128 * 512 * 256) * 4);
 }
 
+/* Sums of squares of the heads of a device, and two factors. */
+static void norms_over_the_full_width(void **state)
+{
+    vka_layer_desc desc = layer_of(32, 8);
+
+    (void)state;
+    cost(&desc, (vka_grid){.tp = 4}, 3, "0*3,1*1", VKA_F16, VKA_F16);
+    assert_true(costs[0].exchanges == 1 && costs[1].exchanges == 1 && costs[2].exchanges == 0);
+    assert_int_equal(costs[0].norm_bytes_per_token, 0);
+    desc.qk_norm = VKA_QK_NORM_FULL_WIDTH;
+    cost(&desc, (vka_grid){.tp = 4}, 3, "0*3,1*1", VKA_F16, VKA_F16);
+    assert_true(costs[0].exchanges == 2 && costs[1].exchanges == 2 && costs[2].exchanges == 0);
+    assert_int_equal(costs[0].norm_bytes_per_token, (24 + 6 + 2) * 4);
+    assert_int_equal(costs[1].norm_bytes_per_token, (8 + 2 + 2) * 4);
+    assert_int_equal(costs[2].norm_bytes_per_token, 0);
+}
+
 static void types_and_padding(void **state)
 {
     vka_layer_desc desc = layer_of(6, 3);
@@ -186,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharded),
         cmocka_unit_test(latent),
+        cmocka_unit_test(norms_over_the_full_width),
         cmocka_unit_test(types_and_padding),
         cmocka_unit_test(ranks_of_one_device_share),
         cmocka_unit_test(replicas_on_two_devices_are_stored_twice),

@@ -35,7 +35,7 @@ static void tables(void **state)
                         "       0      3           24         6  60.00 MiB     3.00 KiB  16.00 KiB   16.00 KiB\n"
                         "       1      1            8         2  20.00 MiB     1.00 KiB  16.00 KiB   16.00 KiB\n"
                         "\n"
-                        "exchanged per token and layer: 64.00 KiB\n");
+                        "exchanged per token and layer: 64.00 KiB, in 1 exchange a call\n");
     assert_string_equal(result.err, "");
     program_expect(&result, "plan --model deepseek-v3 --tp 2", 0);
     assert_contains(result.out, "head size 192 (V: 128), hidden size 7168\n");
@@ -72,6 +72,8 @@ static void json_plan(void **state)
     assert_int_equal(program_integer(json_array_get(devices, 1), "weight_bytes"), 2048 * (8 + 1) * 256 * 4);
     assert_int_equal(program_integer(json_array_get(devices, 1), "cache_bytes_per_token"), 256 * 2);
     assert_int_equal(program_integer(plan, "exchange_bytes_per_token"), 4 * 2048 * 4);
+    assert_int_equal(program_integer(plan, "norm_exchange_bytes_per_token"), 0);
+    assert_int_equal(program_integer(plan, "exchanges"), 1);
     json_decref(plan);
 }
 
