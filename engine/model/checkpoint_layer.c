@@ -77,7 +77,7 @@ _Static_assert(VKA_WEIGHT_K == VKA_WEIGHT_Q + 1 && VKA_WEIGHT_V == VKA_WEIGHT_Q 
 
 static vka_status take(vka_found_tensors *found, const vka_slot *slot, const vka_tensor_row *row, vka_error *error)
 {
-    int count = row->arrangement == VKA_AS_IS ? 1 : 3;
+    int count = vka_is_merged(row->arrangement) ? 3 : 1;
     char one[VKA_PRINTABLE_BYTES], two[VKA_PRINTABLE_BYTES];
 
     for (int i = 0; i < count; i++) {
@@ -119,7 +119,7 @@ static void name_weights(vka_found_tensors *found, const vka_layer_desc *desc)
 
         for (const vka_tensor_row *row = found->names->rows; row->name && !name; row++)
             if (row->arrangement != VKA_IGNORED && i >= row->weight &&
-                i <= merged_weight(row, row->arrangement == VKA_AS_IS ? 0 : 2))
+                i <= merged_weight(row, vka_is_merged(row->arrangement) ? 2 : 0))
                 name = row->name;
         if (found->tensors[i].slot)
             name = found->tensors[i].slot->tensor->name + strlen(found->prefix);

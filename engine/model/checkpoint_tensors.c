@@ -1,4 +1,5 @@
-/* Rows of Q, K and V that stand in one tensor: views where they are one run each, copies where they alternate. */
+/* Rows of Q, K and V that stand in one tensor: views where they are one run each, copies where they alternate or where
+ * matrices lie transposed. */
 #include "model/checkpoint_tensors.h"
 
 #include <math.h>
@@ -63,6 +64,7 @@ typedef struct merge {
     uint64_t groups;  /* how often [Q | K | V] repeats */
     uint64_t row_bytes;
     bool is_bias;
+    bool transposed; /* columns are meant where rows are said */
 } merge;
 
 static uint64_t total(const merge *m)
@@ -75,7 +77,9 @@ static vka_status check_whole(const vka_tensor *whole, const merge *m, uint64_t 
 {
     uint64_t rows = m->is_bias ? 1 : total(m);
 
-    if (m->is_bias)
+    if (m->transposed)
+        rows = cols;
+    if (m->is_bias || m->transposed)
         cols = total(m);
     if (whole->rows == rows && whole->cols == cols)
         return VKA_OK;
@@ -123,9 +127,32 @@ static vka_status copy_part(vka_tensor *part, void **owned, const vka_tensor *wh
     return VKA_OK;
 }
 
-static vka_status split(vka_model_layer *out, const vka_found_tensor *found, int weight, const char *name,
-                        vka_error *error)
+/* Columns first .. first + count - 1 of `whole`, as rows. */
+static vka_status transpose(vka_tensor *part, void **owned, const vka_tensor *whole, uint64_t first, uint64_t count,
+                            const char *name, vka_error *error)
 {
+    size_t size = vka_dtype_size(whole->dtype);
+    char *copy = vka_alloc(NULL, (size_t)count, (size_t)whole->rows * size);
+
+    if (!copy)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for a copy of tensor '%s', %llu bytes", name,
+                        (unsigned long long)(count * whole->rows * size));
+    for (uint64_t row = 0; row < whole->rows; row++) {
+        const char *from = (const char *)whole->data + (row * whole->cols + first) * size;
+
+        for (uint64_t col = 0; col < count; col++)
+            memcpy(copy + (col * whole->rows + row) * size, from + col * size, size);
+    }
+    *owned = copy;
+    *part = (vka_tensor){.data = copy, .dtype = whole->dtype, .rows = count, .cols = whole->rows};
+    return VKA_OK;
+}
+
+static vka_status split(vka_model_layer *out, const vka_found_tensors *all, int weight, vka_error *error)
+{
+    const vka_found_tensor *found = &all->tensors[weight];
+    const char *name = all->texts[weight];
+    vka_tensor *part = vka_weight_at(&out->weights, weight);
     int first = weight >= VKA_WEIGHT_Q_BIAS ? VKA_WEIGHT_Q_BIAS : VKA_WEIGHT_Q;
     merge m = {.is_bias = weight >= VKA_WEIGHT_Q_BIAS, .groups = 1};
     vka_tensor whole = {0};
@@ -136,26 +163,29 @@ static vka_status split(vka_model_layer *out, const vka_found_tensor *found, int
 
         m.rows[i] = m.is_bias ? shape.cols : shape.rows;
     }
+    m.transposed = found->arrangement == VKA_Q_K_V_TRANSPOSED;
     if (status == VKA_OK)
         status = check_whole(&whole, &m, out->desc.hidden_size, name, error);
     if (status != VKA_OK)
         return status;
+    if (m.transposed)
+        return transpose(part, &out->owned[weight], &whole, part_begin(&m, weight - first), m.rows[weight - first],
+                         name, error);
     if (found->arrangement == VKA_GROUPS)
         m.groups = out->desc.kv_heads;
     if (m.is_bias && is_quantised(found->slot))
         return vka_fail(error, VKA_ERR_UNSUPPORTED, "tensor '%s' is a quantised bias", name);
     m.row_bytes = bytes_of(found->slot, &whole, m.is_bias ? 1 : whole.cols);
     if (m.groups == 1) {
-        set_part(vka_weight_at(&out->weights, weight), &whole, &m, weight - first,
+        set_part(part, &whole, &m, weight - first,
                  (const char *)whole.data + part_begin(&m, weight - first) * m.row_bytes);
-        return decode(vka_weight_at(&out->weights, weight), &out->owned[weight], found->slot, name, error);
+        return decode(part, &out->owned[weight], found->slot, name, error);
     }
     if (out->desc.heads % out->desc.kv_heads != 0)
         return vka_fail(error, VKA_ERR_FORMAT,
                         "tensor '%s' holds groups of heads, but %u heads are no multiple of %u KV heads", name,
                         out->desc.heads, out->desc.kv_heads);
-    return copy_part(vka_weight_at(&out->weights, weight), &out->owned[weight], &whole, &m, weight - first, name,
-                     error);
+    return copy_part(part, &out->owned[weight], &whole, &m, weight - first, name, error);
 }
 
 /* Slopes of n heads (Press et al.): 2^(-8 i / n), i = 1 .. n, for a power of two; else those of the power of two below,
@@ -189,12 +219,19 @@ static vka_status make_slopes(vka_model_layer *out, vka_error *error)
     return VKA_OK;
 }
 
-static vka_status take_whole(vka_model_layer *out, const vka_slot *slot, int weight, const char *name, vka_error *error)
+static vka_status take_whole(vka_model_layer *out, const vka_found_tensors *all, int weight, vka_error *error)
 {
+    const vka_slot *slot = all->tensors[weight].slot;
+    const char *name = all->texts[weight];
     vka_tensor *tensor = vka_weight_at(&out->weights, weight);
     vka_status status = as_matrix(tensor, slot, error);
+    vka_tensor lying = *tensor;
 
-    return status == VKA_OK ? decode(tensor, &out->owned[weight], slot, name, error) : status;
+    if (status != VKA_OK)
+        return status;
+    if (all->tensors[weight].arrangement == VKA_TRANSPOSED)
+        return transpose(tensor, &out->owned[weight], &lying, 0, lying.cols, name, error);
+    return decode(tensor, &out->owned[weight], slot, name, error);
 }
 
 vka_status vka_order_tensors(const vka_found_tensors *found, vka_model_layer *out, vka_error *error)
@@ -207,10 +244,7 @@ vka_status vka_order_tensors(const vka_found_tensors *found, vka_model_layer *ou
 
         if (!tensor->slot)
             continue;
-        if (tensor->arrangement == VKA_AS_IS)
-            status = take_whole(out, tensor->slot, i, found->texts[i], error);
-        else
-            status = split(out, tensor, i, found->texts[i], error);
+        status = vka_is_merged(tensor->arrangement) ? split(out, found, i, error) : take_whole(out, found, i, error);
     }
     if (status == VKA_OK && out->desc.alibi)
         status = make_slopes(out, error);

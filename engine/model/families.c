@@ -18,6 +18,7 @@ static const char *const qwen3_next_known[] = {"linear_key_head_dim", "linear_va
 static const char *const gemma3_known[] = {"rope_local_base_freq", "_sliding_window_pattern", NULL};
 static const char *const neox_known[] = {"rotary_pct", "rotary_emb_base", NULL};
 static const char *const gptj_known[] = {"rotary_dim", NULL};
+static const char *const gpt2_known[] = {"reorder_and_upcast_attn", NULL}; /* how, not what */
 static const char *const bigcode_known[] = {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", NULL};
 static const char *const dbrx_known[] = {"attn_config", "kv_n_heads", "clip_qkv", NULL};
 static const char *const falcon_known[] = {"alibi", "num_kv_heads", "parallel_attn", "num_ln_in_parallel_attn", NULL};
@@ -31,6 +32,10 @@ static const char *const cosmos3_known[] = {"qk_norm_for_text", "use_und_k_norm_
 
 static const vka_fixed_key phi_fixed[] = {{"qk_layernorm", "false"}, {NULL, NULL}};
 static const vka_fixed_key phi3_fixed[] = {{"full_attn_mod", "1"}, {NULL, NULL}};
+static const vka_fixed_key gpt2_fixed[] = {{"scale_attn_weights", "true"},
+                                           {"scale_attn_by_inverse_layer_idx", "false"},
+                                           {"add_cross_attention", "false"},
+                                           {NULL, NULL}};
 static const vka_fixed_key bigcode_fixed[] = {
     {"scale_attn_weights", "true"}, {"add_cross_attention", "false"}, {NULL, NULL}};
 static const vka_fixed_key bert_fixed[] = {
@@ -217,6 +222,15 @@ const vka_family vka_families[] = {
      BIAS_OPTION("attention_bias", true),
      .rotary = {.theta_key = "rotary_emb_base", .part = 0.25, .part_key = "rotary_pct"},
      .known = neox_known},
+    {.model_type = "gpt2",
+     .name = "GPT2",
+     .suffix = "LMHeadModel",
+     .keys = &vka_keys_gpt,
+     SELF(gpt2),
+     BIAS_ALWAYS(ALL),
+     .rotary = {.flags = VKA_ROTARY_NONE},
+     .known = gpt2_known,
+     .fixed = gpt2_fixed},
     {.model_type = "gptj",
      .name = "GPTJ",
      .keys = &vka_keys_gpt,

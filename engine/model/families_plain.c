@@ -25,7 +25,6 @@ const vka_family vka_plain_families[] = {
     ROW("glm", "Glm", UNCHECKED, LLAMA),
     ROW("glm4", "Glm4", UNCHECKED, LLAMA),
     ROW("chatglm", "ChatGLM", UNCHECKED, GLM, .suffix = "Model"),
-    ROW("gpt2", "GPT2", "transposed weights are not read", .keys = &vka_keys_gpt, .suffix = "LMHeadModel"),
     ROW("bloom", "Bloom", UNCHECKED, .keys = &bloom_keys),
     ROW("mpt", "MPT", UNCHECKED, .keys = &vka_keys_mpt),
     ROW("nemotron", "Nemotron", UNCHECKED, LLAMA),

@@ -57,6 +57,16 @@ const vka_tensor_names vka_names_gptj = {
      IGNORED("embed_positions")},
 };
 
+const vka_tensor_names vka_names_gpt2 = {
+    "h.",
+    ".attn.",
+    {{"c_attn.weight", VKA_WEIGHT_Q, VKA_Q_K_V_TRANSPOSED},
+     MERGED("c_attn.bias", Q_BIAS),
+     {"c_proj.weight", VKA_WEIGHT_O, VKA_TRANSPOSED},
+     PLAIN("c_proj.bias", O_BIAS),
+     MASKS},
+};
+
 const vka_tensor_names vka_names_bigcode = {
     "h.",
     ".attn.",

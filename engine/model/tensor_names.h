@@ -6,18 +6,25 @@
 
 typedef enum vka_arrangement {
     VKA_AS_IS,
-    VKA_Q_K_V,   /* rows [all of Q | all of K | all of V] */
-    VKA_GROUPS,  /* rows, for each KV head, [its Q heads | K | V] */
-    VKA_IGNORED, /* not of the block, or following from the configuration */
+    VKA_TRANSPOSED,       /* a matrix that lies [columns, rows] (GPT-2's Conv1D) */
+    VKA_Q_K_V,            /* rows [all of Q | all of K | all of V] */
+    VKA_Q_K_V_TRANSPOSED, /* the same of a matrix that lies [columns, rows] */
+    VKA_GROUPS,           /* rows, for each KV head, [its Q heads | K | V] */
+    VKA_IGNORED,          /* not of the block, or following from the configuration */
 } vka_arrangement;
 
-/* `weight`: for Q_K_V and GROUPS that of Q (VKA_WEIGHT_Q or VKA_WEIGHT_Q_BIAS). Several rows may name one weight: a
+/* `weight`: of Q_K_V and GROUPS that of Q (VKA_WEIGHT_Q or VKA_WEIGHT_Q_BIAS). Several rows may name one weight: a
  * checkpoint has one of them. */
 typedef struct vka_tensor_row {
     const char *name; /* NULL ends the rows */
     int weight;
     vka_arrangement arrangement;
 } vka_tensor_row;
+
+static inline bool vka_is_merged(vka_arrangement arrangement)
+{
+    return arrangement == VKA_Q_K_V || arrangement == VKA_Q_K_V_TRANSPOSED || arrangement == VKA_GROUPS;
+}
 
 /* Full names: some root (see checkpoint_layer.c), `before`, the number of the layer, `after`, the row's name. */
 typedef struct vka_tensor_names {
@@ -29,6 +36,7 @@ extern const vka_tensor_names vka_names_llama; /* q_proj, k_proj, v_proj, o_proj
 extern const vka_tensor_names vka_names_phi3;  /* qkv_proj */
 extern const vka_tensor_names vka_names_phi;   /* dense */
 extern const vka_tensor_names vka_names_neox;  /* query_key_value per head */
+extern const vka_tensor_names vka_names_gpt2;
 extern const vka_tensor_names vka_names_gptj;
 extern const vka_tensor_names vka_names_bigcode;
 extern const vka_tensor_names vka_names_dbrx;

@@ -26,7 +26,7 @@ def main():
     versions.check()
     torch.set_num_threads(1)
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "hf")
-    cases = {**decoders.CASES, **encoders.CASES, **formulas.CASES}
+    cases = {**decoders.CASES, **encoders.CASES, **formulas.CASES, **decoders.LATER}
     for seed, (name, case) in enumerate(cases.items()):
         if len(sys.argv) > 2 and name not in sys.argv[2:]:
             continue

@@ -22,6 +22,7 @@ const hf_case hf_cases[] = {
     {"falcon-multi-query", VKA_BLOCK_SELF, 0, NULL},
     {"falcon-groups", VKA_BLOCK_SELF, 0, NULL},
     {"gpt-bigcode", VKA_BLOCK_SELF, 0, NULL},
+    {"gpt2", VKA_BLOCK_SELF, 0, NULL},
     {"whisper", VKA_BLOCK_SELF, 0, NULL},
     {"qwen2.5-vl", VKA_BLOCK_SELF, 0, NULL},
     {"qwen3-vl", VKA_BLOCK_SELF, 0, NULL},

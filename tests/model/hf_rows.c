@@ -113,6 +113,8 @@ const hf_row hf_rows[] = {
         1, VKA_BF16, BIAS_ALL, DESC(SIZES(64, 8, 8, 8), .rope_type = VKA_ROPE_NONE, .alibi = 1)),
     ROW("gpt-bigcode", "layer0", "GPTBigCodeForCausalLM", "gpt_bigcode", "transformer.h.0.attn.", VKA_BLOCK_SELF, 0, 1,
         VKA_F16, BIAS_ALL, DESC(SIZES(64, 8, 1, 8), .rope_type = VKA_ROPE_NONE)),
+    ROW("gpt2", "layer0", "GPT2LMHeadModel", "gpt2", "transformer.h.0.attn.", VKA_BLOCK_SELF, 0, 1, VKA_F16, BIAS_ALL,
+        .transposed = true, DESC(SIZES(64, 8, 8, 8), .rope_type = VKA_ROPE_NONE)),
     ROW("deepseek-v2", "layer0", "DeepseekV2ForCausalLM", "deepseek_v2", "model.layers.0.self_attn.", VKA_BLOCK_SELF, 0,
         1, VKA_F16, 0,
         DESC(SIZES(64, 8, 8, 24), .v_head_dim = 12, .rope_theta = 1e3, .rope_pairing = VKA_ROPE_INTERLEAVED,

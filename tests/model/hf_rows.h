@@ -16,7 +16,8 @@ typedef struct hf_row {
     vka_layer_desc desc;    /* not resolved */
     vka_dtype dtype;        /* of matrices */
     unsigned bias;
-    bool by_group; /* query_key_value holds [queries | key | value] of each group of heads, not of each head */
+    bool by_group;   /* query_key_value holds [queries | key | value] of each group of heads, not of each head */
+    bool transposed; /* matrices lie [columns, rows] */
 } hf_row;
 
 extern const hf_row hf_rows[];

@@ -27,8 +27,9 @@ static unsigned biases_of(const char *body, vka_block block)
 
 #define GEMMA2                                                                                                         \
     TYPE("gemma2")                                                                                                     \
-    GEOMETRY(6, 2) ",\"head_dim\":16,\"sliding_window\":4096,\"attn_logit_softcapping\":50.0,"                         \
-                   "\"final_logit_softcapping\":30.0,\"query_pre_attn_scalar\":144"
+    GEOMETRY(6, 2)                                                                                                     \
+    ",\"head_dim\":16,\"sliding_window\":4096,\"attn_logit_softcapping\":50.0,"                                        \
+    "\"final_logit_softcapping\":30.0,\"query_pre_attn_scalar\":144"
 
 static void gemma2(void **state)
 {
@@ -190,6 +191,10 @@ static void gpts(void **state)
     refused(text, VKA_ERR_FORMAT, "rotary_dim is 17");
     snprintf(text, sizeof(text), "%s,\"rotary_dim\":3", gptj);
     refused(text, VKA_ERR_FORMAT, "rotary_dim is 3");
+    desc = layer_of(TYPE("gpt2") "\"n_embd\":96,\"n_layer\":2,\"n_head\":6,\"reorder_and_upcast_attn\":true", 0);
+    assert_true(desc.head_dim == 16 && desc.kv_heads == 6 && desc.rope_type == VKA_ROPE_NONE);
+    refused(TYPE("gpt2") "\"n_embd\":96,\"n_layer\":2,\"n_head\":6,\"scale_attn_by_inverse_layer_idx\":true",
+            VKA_ERR_UNSUPPORTED, "scale_attn_by_inverse_layer_idx' is true");
     desc = layer_of(bigcode, 0);
     assert_true(desc.kv_heads == 1 && desc.rope_type == VKA_ROPE_NONE && desc.attend == VKA_ATTEND_CAUSAL);
     snprintf(text, sizeof(text), "%s,\"multi_query\":false", bigcode);
@@ -381,7 +386,6 @@ static void laid_out_only(void **state)
                               0)
                          .kv_heads,
                      2);
-    assert_int_equal(layer_of(TYPE("gpt2") "\"n_embd\":96,\"n_layer\":2,\"n_head\":6", 0).head_dim, 16);
     assert_int_equal(layer_of(TYPE("cohere") GEOMETRY(6, 2) ",\"use_qk_norm\":true", 0).kv_heads, 2);
 }
 

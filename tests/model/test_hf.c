@@ -79,8 +79,8 @@ static float element(const vka_tensor *tensor, uint64_t row, uint64_t col)
 /* One element, (row, column, value) in the file. */
 static void probe_agrees(vka_layer_weights *weights, const hf_row *row, const char *name, const float line[3])
 {
-    bool vector = strstr(name, ".bias") != NULL;
-    hf_place place = hf_place_of(row, name, (uint64_t)line[vector ? 1 : 0]);
+    bool vector = strstr(name, ".bias") != NULL, lying = row->transposed && !vector;
+    hf_place place = hf_place_of(row, name, (uint64_t)line[vector || lying ? 1 : 0]);
     const vka_tensor *tensor;
 
     if (place.weight == HF_NOT_OF_ATTENTION)
@@ -88,7 +88,7 @@ static void probe_agrees(vka_layer_weights *weights, const hf_row *row, const ch
     require(place.weight >= 0, "%s %s: the test does not know the tensor %s", row->folder, row->reference, name);
     tensor = vka_weight_at(weights, place.weight);
     require(tensor->data != NULL, "%s %s: %s is not loaded", row->folder, row->reference, name);
-    require(element(tensor, vector ? 0 : place.row, vector ? place.row : (uint64_t)line[1]) == line[2],
+    require(element(tensor, vector ? 0 : place.row, vector ? place.row : (uint64_t)line[lying ? 0 : 1]) == line[2],
             "%s %s: another element in %s", row->folder, row->reference, name);
 }
 

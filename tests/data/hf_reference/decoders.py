@@ -14,6 +14,8 @@ from transformers import (
     Gemma2ForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
     GPTBigCodeConfig,
     GPTBigCodeForCausalLM,
     GPTJConfig,
@@ -77,7 +79,7 @@ def below_and_above(case, generator):
     ]
 
 
-# The order of cases is that of their random seeds: new ones go to the end.
+# The order of cases is that of their random seeds: new ones go to the end of LATER.
 CASES = {
     # Head size 20 (no multiple of 8), configuration as transformers 4 wrote it, without head_dim; two shards.
     "llama": decoder(
@@ -556,5 +558,27 @@ CASES = {
         inner="model.language_model",
         stored=r"language_model.*\.self_attn\.",
         scenes=text_then_image,
+    ),
+}
+
+LATER = {
+    # Merged and transposed, with biases; no RoPE.
+    "gpt2": decoder(
+        GPT2LMHeadModel,
+        GPT2Config(
+            vocab_size=8,
+            n_positions=64,
+            n_embd=64,
+            n_layer=1,
+            n_head=8,
+            n_inner=8,
+            bos_token_id=None,
+            eos_token_id=None,
+        ),
+        dtype=F16,
+        inner="transformer",
+        blocks="h",
+        attention="attn",
+        stored=r"\.attn\.",
     ),
 }
