@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -87,6 +88,103 @@ static void project(const chain_state *chain, const vka_tensor *weights, const d
     projection job = {chain, weights, x, y};
 
     vka_parallel_for((size_t)weights->rows, COLUMNS, project_columns, &job);
+}
+
+/* ---- latent attention: Q, and K and V of every head, from latents ---- */
+
+/* RMSNorm of the first `dim` of every `columns` columns of a row; rows of `dim` come out. */
+static double *normed_rows(const chain_state *chain, const double *from, size_t columns, const vka_tensor *norm)
+{
+    size_t dim = (size_t)norm->cols, rows = chain->rows->rows;
+    double *out = vka_alloc(NULL, rows, dim * sizeof(double)), offset = chain->desc->norm_unit_offset ? 1 : 0;
+
+    for (size_t r = 0; out && r < rows; r++) {
+        double squares = 0;
+
+        for (size_t i = 0; i < dim; i++)
+            squares += from[r * columns + i] * from[r * columns + i];
+        for (size_t i = 0; i < dim; i++) {
+            float weight;
+
+            vka_convert(&weight, VKA_F32, (const unsigned char *)norm->data + i * vka_dtype_size(norm->dtype),
+                        norm->dtype, 1);
+            out[r * dim + i] =
+                from[r * columns + i] * (offset + (double)weight) / sqrt(squares / (double)dim + chain->desc->norm_eps);
+        }
+    }
+    return out;
+}
+
+static bool project_q_latent(chain_state *chain)
+{
+    const vka_layer_weights *w = chain->weights;
+    size_t rank = chain->desc->q_lora_rank;
+    double *latent = vka_alloc(NULL, chain->rows->rows, rank * sizeof(double)), *normed = NULL;
+
+    if (latent) {
+        project(chain, &w->q_a, chain->input, latent);
+        normed = normed_rows(chain, latent, rank, &w->q_a_norm);
+    }
+    if (normed)
+        project(chain, &w->q, normed, chain->q);
+    vka_free(NULL, latent);
+    vka_free(NULL, normed);
+    return normed != NULL;
+}
+
+/* Heads of one row: `up` has, per head, the plain part of K and V, `shared` the part of K that all heads share. */
+static void spread_row(chain_state *chain, size_t row, const double *up, const double *shared)
+{
+    const vka_layer_desc *desc = chain->desc;
+    size_t plain = desc->head_dim - desc->rotary_dim, v_dim = desc->v_head_dim;
+
+    for (size_t h = 0; h < desc->heads; h++, up += plain + v_dim) {
+        double *k = chain->k + row * chain->k_columns + h * desc->head_dim;
+
+        memcpy(k, up, plain * sizeof(double));
+        memcpy(k + plain, shared, desc->rotary_dim * sizeof(double));
+        memcpy(chain->v + row * chain->v_columns + h * v_dim, up + plain, v_dim * sizeof(double));
+    }
+}
+
+static bool project_kv_latent(chain_state *chain)
+{
+    const vka_layer_weights *w = chain->weights;
+    size_t rows = chain->rows->rows, columns = (size_t)w->kv_a.rows, up_columns = (size_t)w->kv_b.rows;
+    double *down = vka_alloc(NULL, rows, columns * sizeof(double)), *normed = NULL;
+    double *up = vka_alloc(NULL, rows, up_columns * sizeof(double));
+
+    if (down && up) {
+        project(chain, &w->kv_a, chain->input, down);
+        normed = normed_rows(chain, down, columns, &w->kv_a_norm);
+    }
+    if (normed)
+        project(chain, &w->kv_b, normed, up);
+    for (size_t r = 0; normed && r < rows; r++)
+        spread_row(chain, r, up + r * up_columns, down + r * columns + chain->desc->kv_lora_rank);
+    vka_free(NULL, down);
+    vka_free(NULL, up);
+    vka_free(NULL, normed);
+    return normed != NULL;
+}
+
+static void project_heads(chain_state *chain)
+{
+    const vka_layer_weights *w = chain->weights;
+    bool done = true;
+
+    if (chain->desc->q_lora_rank > 0)
+        done = project_q_latent(chain);
+    else
+        project(chain, &w->q, chain->input, chain->q);
+    if (chain->desc->kv_lora_rank > 0) {
+        done = project_kv_latent(chain) && done;
+    } else {
+        project(chain, &w->k, chain->input, chain->k);
+        project(chain, &w->v, chain->input, chain->v);
+    }
+    if (!done)
+        atomic_store(&chain->out_of_memory, true);
 }
 
 /* ---- rows: where they stand ---- */
@@ -286,9 +384,7 @@ static void compute(chain_state *chain)
 
     for (size_t i = 0; i < chain->rows->rows * hidden; i++)
         chain->input[i] = (double)chain->rows->input[i];
-    project(chain, &chain->weights->q, chain->input, chain->q);
-    project(chain, &chain->weights->k, chain->input, chain->k);
-    project(chain, &chain->weights->v, chain->input, chain->v);
+    project_heads(chain);
     vka_parallel_for(chain->rows->sequences, 1, finish_sequences, chain);
     vka_parallel_for(chain->desc->heads, 1, attend_heads, chain);
     project(chain, &chain->weights->o, chain->attention, chain->output);

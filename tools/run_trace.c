@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "verify/latent.h"
 
 /* Hands out `bytes` of a block; a NULL block only counts. All arrays are of 4-byte elements. */
 typedef struct array_carver {
@@ -24,17 +25,23 @@ static const void *copy(array_carver *carver, const void *from, size_t count)
 static void copy_arrays(array_carver *carver, vka_trace *to, const vka_trace *from, const vka_layer_desc *desc)
 {
     size_t rows = from->rows;
-    size_t q = (size_t)from->q_heads * desc->head_dim;
+    bool latent = desc->kv_lora_rank > 0;
+    size_t heads = from->q_heads, q_up = heads * desc->head_dim;
+    size_t q = latent ? heads * (desc->kv_lora_rank + desc->rotary_dim) : q_up;
     size_t kv = (size_t)from->kv_heads * (desc->head_dim + desc->v_head_dim);
+    size_t qkv = latent ? verify_latent_qkv_columns(desc, from->q_heads) : q + kv;
 
     to->q_head = copy(carver, from->q_head, from->q_heads);
     to->kv_head = copy(carver, from->kv_head, from->kv_heads);
     to->partial_rank = copy(carver, from->partial_rank, from->partials);
     to->hidden = copy(carver, from->hidden, rows * desc->hidden_size);
-    to->qkv = copy(carver, from->qkv, rows * (q + kv));
+    to->qkv = copy(carver, from->qkv, rows * qkv);
     to->norm_factor = from->norm_factor ? copy(carver, from->norm_factor, rows * 2) : NULL;
     to->q = copy(carver, from->q, rows * q);
     to->attention = copy(carver, from->attention, rows * from->q_heads * desc->v_head_dim);
+    to->q_latent = copy(carver, from->q_latent, from->q_latent ? rows * desc->q_lora_rank : 0);
+    to->q_up = copy(carver, from->q_up, from->q_up ? rows * q_up : 0);
+    to->latents = copy(carver, from->latents, from->latents ? rows * heads * desc->kv_lora_rank : 0);
     to->partial = copy(carver, from->partial, from->partials * rows * desc->hidden_size);
 }
 

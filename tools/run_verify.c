@@ -30,7 +30,14 @@ const char *run_check_name(run_check check)
 
 size_t stage_qkv_columns(const vka_trace *trace, const vka_layer_desc *desc)
 {
+    if (desc->kv_lora_rank > 0)
+        return verify_latent_qkv_columns(desc, trace->q_heads);
     return (size_t)(trace->q_heads + trace->kv_heads) * desc->head_dim + (size_t)trace->kv_heads * desc->v_head_dim;
+}
+
+size_t stage_attention_elements(const vka_layer_desc *desc)
+{
+    return desc->kv_lora_rank > 0 ? verify_latent_attention_elements(desc) : desc->v_head_dim;
 }
 
 void stage_note(const stage_chunk *chunk, run_check check, stage_place place, const verify_result *result)
@@ -89,7 +96,8 @@ static vka_status check_call(void *user, const run_call *call, vka_error *error)
     run_verifier *verifier = user;
     const vka_layer_desc *desc = &verifier->layer->source.desc;
     run_verdict *verdict = &verifier->verdict;
-    uint64_t attention = verdict->elements[RUN_CHECK_ATTENTION] + (uint64_t)call->rows * desc->heads * desc->v_head_dim;
+    uint64_t attention =
+        verdict->elements[RUN_CHECK_ATTENTION] + (uint64_t)call->rows * desc->heads * stage_attention_elements(desc);
     uint64_t sums = verdict->elements[RUN_CHECK_SUM] + (uint64_t)call->rows * desc->hidden_size;
     vka_status status = VKA_OK;
 

@@ -160,23 +160,52 @@ static vka_status check_kv_head(const head_segment *segment, uint32_t local, vka
     return status;
 }
 
-static vka_status check_segment(head_segment *segment, vka_error *error)
+static vka_status check_latent(const head_segment *segment, vka_error *error)
 {
-    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const stage_chunk *chunk = segment->chunk;
+    const verify_latent_params params = stage_latent_params(chunk);
+    const verify_latent_rows rows = {.row = segment->row,
+                                     .rows = segment->rows,
+                                     .keys = segment->keys,
+                                     .position = segment->position,
+                                     .turned = segment->positions,
+                                     .k = segment->k,
+                                     .cache = vka_cache_dtype(chunk->engine->cache)};
+    vka_status status =
+        vka_cache_read(chunk->engine->cache, chunk->trace->device, 0, chunk->call->entries[segment->sequence].sequence,
+                       0, 0, segment->keys, segment->k, NULL, error);
+
+    return status ? status : verify_latent_sequence(&params, &rows, error);
+}
+
+static vka_status check_heads(const head_segment *segment, vka_error *error)
+{
     const vka_trace *trace = segment->chunk->trace;
     vka_status status = VKA_OK;
 
+    for (uint32_t q = 0; q < trace->q_heads && !status; q++)
+        status = check_q(segment, q, error);
+    for (uint32_t h = 0; h < trace->kv_heads && !status; h++)
+        status = check_kv_head(segment, h, error);
+    return status;
+}
+
+static vka_status check_segment(head_segment *segment, vka_error *error)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    bool latent = desc->kv_lora_rank > 0;
+    size_t k_dim = latent ? desc->kv_lora_rank + desc->rotary_dim : desc->head_dim;
+    vka_status status = VKA_OK;
+
     segment->positions = vka_alloc(NULL, segment->rows, sizeof(segment->positions[0]));
-    segment->k = vka_alloc(NULL, segment->keys, sizeof(float) * desc->head_dim);
+    segment->k = vka_alloc(NULL, segment->keys, sizeof(float) * k_dim);
     segment->v = vka_alloc(NULL, segment->keys, sizeof(float) * desc->v_head_dim);
     if (!segment->positions || !segment->k || !segment->v)
         status = vka_fail(error, VKA_ERR_HOST_MEMORY, "verification: no memory for %u keys of one head", segment->keys);
     for (uint32_t r = 0; r < segment->rows && !status; r++)
         segment->positions[r] = (int32_t)(segment->position + r);
-    for (uint32_t q = 0; q < trace->q_heads && !status; q++)
-        status = check_q(segment, q, error);
-    for (uint32_t h = 0; h < trace->kv_heads && !status; h++)
-        status = check_kv_head(segment, h, error);
+    if (!status)
+        status = latent ? check_latent(segment, error) : check_heads(segment, error);
     vka_free(NULL, segment->positions);
     vka_free(NULL, segment->k);
     vka_free(NULL, segment->v);

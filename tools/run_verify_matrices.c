@@ -61,12 +61,38 @@ static vka_status check_projected_heads(const stage_chunk *chunk, const vka_tens
     return status;
 }
 
+static void note_latent(void *user, verify_latent_stage stage, size_t row, size_t column, size_t columns,
+                        const verify_result *result)
+{
+    static const run_check checks[] = {[VERIFY_LATENT_QKV] = RUN_CHECK_QKV,
+                                       [VERIFY_LATENT_EPILOGUE] = RUN_CHECK_EPILOGUE,
+                                       [VERIFY_LATENT_ATTENTION] = RUN_CHECK_ATTENTION};
+
+    stage_note(user, checks[stage], (stage_place){row, column, columns}, result);
+}
+
+verify_latent_params stage_latent_params(const stage_chunk *chunk)
+{
+    return (verify_latent_params){.desc = &chunk->layer->source.desc,
+                                  .weights = &chunk->layer->weights,
+                                  .stored = vka_layer_weight_dtype(chunk->engine->layer),
+                                  .trace = chunk->trace,
+                                  .note = note_latent,
+                                  .user = (void *)(uintptr_t)chunk};
+}
+
 vka_status stage_check_qkv(const stage_chunk *chunk, vka_error *error)
 {
     const vka_layer_weights *weights = &chunk->layer->weights;
     const vka_layer_desc *desc = &chunk->layer->source.desc;
     const vka_trace *trace = chunk->trace;
     size_t column = 0;
+
+    if (desc->kv_lora_rank > 0) {
+        const verify_latent_params latent = stage_latent_params(chunk);
+
+        return verify_latent_matrices(&latent, error);
+    }
     vka_status status =
         check_projected_heads(chunk, &weights->q, trace->q_head, trace->q_heads, desc->head_dim, &column, error);
 

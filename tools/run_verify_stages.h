@@ -4,7 +4,7 @@
 
 #include "run_trace.h"
 #include "run_verify.h"
-#include "verify/verify.h"
+#include "verify/latent.h"
 
 /* A layer's vectors as F32; NULL where the layer has none. */
 typedef struct stage_vectors {
@@ -27,11 +27,17 @@ typedef struct stage_place {
     size_t row, column, columns;
 } stage_place;
 
+/* What the checks of latent attention want to know; they give results to `chunk`. */
+verify_latent_params stage_latent_params(const stage_chunk *chunk);
+
 /* Adds a result to the verdict. */
 void stage_note(const stage_chunk *chunk, run_check check, stage_place place, const verify_result *result);
 
 /* Columns of trace->qkv. */
 size_t stage_qkv_columns(const vka_trace *trace, const vka_layer_desc *desc);
+
+/* Elements of a row and head that the check of attention counts. */
+size_t stage_attention_elements(const vka_layer_desc *desc);
 
 vka_status stage_check_upload(const stage_chunk *chunk, vka_error *error);
 vka_status stage_check_qkv(const stage_chunk *chunk, vka_error *error);

@@ -152,9 +152,11 @@ static vka_status check_latent(const vka_layer_desc *desc, vka_error *error)
                         "rotary_offset %u + rotary_dim %u: with kv_lora_rank RoPE turns the last elements of a head of "
                         "%u, and not all",
                         desc->rotary_offset, desc->rotary_dim, desc->head_dim);
-    if (desc->qk_norm != VKA_QK_NORM_NONE || desc->gate != VKA_GATE_NONE || desc->attend != VKA_ATTEND_CAUSAL)
+    if (desc->qk_norm != VKA_QK_NORM_NONE || desc->gate != VKA_GATE_NONE || desc->clip_qkv > 0 ||
+        desc->attend != VKA_ATTEND_CAUSAL)
         return vka_fail(error, VKA_ERR_ARGUMENT,
-                        "kv_lora_rank goes with neither a QK-norm nor a gate, and with causal attention only");
+                        "kv_lora_rank goes with neither a QK-norm nor a gate nor clip_qkv, and with causal attention "
+                        "only");
     return VKA_OK;
 }
 
