@@ -44,6 +44,9 @@ static const char *const known[] = {
     /* about training, about how something else computes attention, or about what follows it */
     "attention_dropout",
     "attn_pdrop",
+    "attention_probs_dropout_prob",
+    "attention_softmax_in_fp32",
+    "scale_attention_softmax_in_fp32",
     "_attn_implementation",
     "attn_implementation",
     "_attn_implementation_autoset",

@@ -35,6 +35,21 @@ static vka_status read_keys(const vka_config_source *source, layer_keys *keys)
     return status;
 }
 
+/* Early Gemma 2 files give the window under two names. */
+static vka_status check_periodic(const vka_config_source *source, const layer_keys *keys)
+{
+    uint32_t again = keys->window;
+    vka_status status = vka_config_require(source, "sliding_window");
+
+    if (status == VKA_OK)
+        status =
+            vka_json_count(source->keys, "sliding_window_size", 1, UINT32_MAX, &again, source->label, source->error);
+    if (status == VKA_OK && again != keys->window)
+        status = vka_fail(source->error, VKA_ERR_FORMAT, "%s: sliding_window is %u and sliding_window_size %u",
+                          source->label, keys->window, again);
+    return status;
+}
+
 /* What cannot be, and which keys a rule needs. */
 static vka_status check_rule(const vka_config_source *source, const layer_keys *keys)
 {
@@ -61,7 +76,7 @@ static vka_status check_rule(const vka_config_source *source, const layer_keys *
             status = vka_config_require(source, "max_window_layers");
         return status;
     case VKA_LAYERS_PERIODIC:
-        return vka_config_require(source, "sliding_window");
+        return check_periodic(source, keys);
     }
     return status;
 }

@@ -17,12 +17,11 @@ static const char *const qwen3_next_known[] = {"linear_key_head_dim", "linear_va
                                                "linear_num_value_heads", NULL};
 static const char *const gemma3_known[] = {"rope_local_base_freq", "_sliding_window_pattern", NULL};
 static const char *const neox_known[] = {"rotary_pct", "rotary_emb_base", NULL};
+static const char *const gemma2_known[] = {"sliding_window_size", NULL};
 static const char *const gptj_known[] = {"rotary_dim", NULL};
 static const char *const gpt2_known[] = {"reorder_and_upcast_attn", NULL}; /* how, not what */
-static const char *const bigcode_known[] = {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", NULL};
 static const char *const dbrx_known[] = {"attn_config", "kv_n_heads", "clip_qkv", NULL};
 static const char *const falcon_known[] = {"alibi", "num_kv_heads", "parallel_attn", "num_ln_in_parallel_attn", NULL};
-static const char *const bert_known[] = {"attention_probs_dropout_prob", NULL};
 static const char *const t5_known[] = {"relative_attention_num_buckets", "relative_attention_max_distance", NULL};
 static const char *const whisper_known[] = {"encoder_attention_heads", "decoder_attention_heads", NULL};
 static const char *const deepseek_known[] = {"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
@@ -36,6 +35,8 @@ static const vka_fixed_key gpt2_fixed[] = {{"scale_attn_weights", "true"},
                                            {"scale_attn_by_inverse_layer_idx", "false"},
                                            {"add_cross_attention", "false"},
                                            {NULL, NULL}};
+static const vka_fixed_key gptj_fixed[] = {{"rotary", "true"}, {"scale_attn_weights", "true"}, {NULL, NULL}};
+static const vka_fixed_key starcoder2_fixed[] = {{"scale_attn_weights", "true"}, {NULL, NULL}};
 static const vka_fixed_key bigcode_fixed[] = {
     {"scale_attn_weights", "true"}, {"add_cross_attention", "false"}, {NULL, NULL}};
 static const vka_fixed_key bert_fixed[] = {
@@ -180,7 +181,8 @@ const vka_family vka_families[] = {
      .layers = VKA_LAYERS_PERIODIC,
      .layer_period = 2,
      .softcap = true,
-     .query_scalar = -1},
+     .query_scalar = -1,
+     .known = gemma2_known},
     {.model_type = "gemma3",
      .name = "Gemma3",
      .suffix = "ForConditionalGeneration",
@@ -237,7 +239,8 @@ const vka_family vka_families[] = {
      SELF(gptj),
      BIAS_NEVER,
      .rotary = {.dim_key = "rotary_dim", .pairing = VKA_ROPE_INTERLEAVED},
-     .known = gptj_known},
+     .known = gptj_known,
+     .fixed = gptj_fixed},
     {.model_type = "gpt_oss",
      .name = "GptOss",
      .keys = &vka_keys_llama,
@@ -262,7 +265,8 @@ const vka_family vka_families[] = {
      SELF(llama),
      BIAS_OPTION("use_bias", true),
      .layers = VKA_LAYERS_WINDOW,
-     .window_optional = true},
+     .window_optional = true,
+     .fixed = starcoder2_fixed},
     {.model_type = "dbrx",
      .name = "Dbrx",
      .keys = &vka_keys_mpt,
@@ -283,7 +287,6 @@ const vka_family vka_families[] = {
      SELF(bigcode),
      BIAS_ALWAYS(ALL),
      .rotary = {.flags = VKA_ROTARY_NONE},
-     .known = bigcode_known,
      .fixed = bigcode_fixed,
      .geometry = vka_bigcode_geometry},
     {.model_type = "bert",
@@ -293,7 +296,6 @@ const vka_family vka_families[] = {
      ENCODER_ONLY(bert),
      BIAS_ALWAYS(ALL),
      .rotary = {.flags = VKA_ROTARY_NONE},
-     .known = bert_known,
      .fixed = bert_fixed},
     {.model_type = "roberta",
      .name = "Roberta",
@@ -302,7 +304,6 @@ const vka_family vka_families[] = {
      ENCODER_ONLY(bert),
      BIAS_ALWAYS(ALL),
      .rotary = {.flags = VKA_ROTARY_NONE},
-     .known = bert_known,
      .fixed = bert_fixed},
     {.model_type = "xlm-roberta",
      .name = "XLMRoberta",
@@ -311,7 +312,6 @@ const vka_family vka_families[] = {
      ENCODER_ONLY(bert),
      BIAS_ALWAYS(ALL),
      .rotary = {.flags = VKA_ROTARY_NONE},
-     .known = bert_known,
      .fixed = bert_fixed},
     {.model_type = "distilbert",
      .name = "DistilBert",
