@@ -15,6 +15,13 @@ layout(std430, set = 0, binding = 0) readonly buffer Parameters { uint parameter
 layout(std430, set = 0, binding = 3) writeonly buffer Out { vec4 rows_out[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer OutScalars { float scalars_out[]; };
 
+/* Read once: some devices read a push constant anew at each use, as memory with limits to be checked. */
+uint page_size = push.page_size;
+uint page_stride = push.page_stride;
+uint k_offset = push.k_offset;
+uint v_offset = push.v_offset;
+float scale = push.scale;
+
 attention_tile load_tile(uint index)
 {
     uint at = push.tile_offset + index * ATTENTION_TILE_WORDS;
@@ -47,16 +54,16 @@ key_range visible_keys(attention_tile tile, uint row)
 /* Octets of K (x) and V (y) at which the first vectors of a page begin. */
 uvec2 page_address(attention_tile tile, uint kv_head, uint page)
 {
-    uint base = parameters[tile.pages + page] * push.page_stride;
-    uint vector = kv_head * push.page_size;
-    return uvec2(base + push.k_offset + vector * QK_PAD, base + push.v_offset + vector * V_STRIDE) / 8u;
+    uint base = parameters[tile.pages + page] * page_stride;
+    uint vector = kv_head * page_size;
+    return uvec2(base + k_offset + vector * QK_PAD, base + v_offset + vector * V_STRIDE) / 8u;
 }
 
 /* ... at which the vectors of a key begin. */
 uvec2 key_address(attention_tile tile, uint kv_head, uint key)
 {
-    uint page = key / push.page_size;
-    uint slot = key - page * push.page_size;
+    uint page = key / page_size;
+    uint slot = key - page * page_size;
     return page_address(tile, kv_head, page) + slot * uvec2(QK_PAD / 8u, V_STRIDE / 8u);
 }
 

@@ -11,6 +11,8 @@
  * other rows. Where some rows do not see a key its weight is zero; only if its value is not finite does that matter,
  * and then the rows are computed again, one by one.
  *
+ * K and V of a block are fetched before anything is computed from them, so that the waits for memory overlap.
+ *
  * Loops test at their end: a device that runs the lanes as one vector pays for a last round with all of them masked. */
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -39,6 +41,7 @@ struct pass {
 
 octet queries[COLUMNS][QUERIES];
 octet sums[COLUMNS][QUERIES];
+packed_octet values[COLUMNS][BLOCK]; /* of a block */
 float weights[GROUPS][PAIRS]; /* scores first */
 float maxima[GROUPS];
 float totals[GROUPS]; /* of the keys of this lane only */
@@ -109,10 +112,15 @@ void score_block(attention_tile tile, attention_heads heads, pass now, uint lane
     do {
         if (QK_CHUNKS > 1u)
             load_queries(tile, heads, now, lane, chunk);
+        packed_octet keys[COLUMNS][BLOCK];
+        [[unroll]] for (uint k = 0u; k < BLOCK; k++)
+            [[unroll]] for (uint n = 0u; n < COLUMNS; n++)
+                if (n * LANES < QK_OCTETS)
+                    keys[n][k] = fetch_stored(at[k] + octet_of(lane, chunk, n, QK_OCTETS));
         [[unroll]] for (uint k = 0u; k < BLOCK; k++) {
             [[unroll]] for (uint n = 0u; n < COLUMNS; n++) {
                 if (n * LANES < QK_OCTETS) {
-                    octet key = load_stored(at[k] + octet_of(lane, chunk, n, QK_OCTETS));
+                    octet key = unpacked(keys[n][k]);
                     [[unroll]] for (uint i = 0u; i < QUERIES; i++)
                         partial[k][i] = add_dot(queries[n][i], key, partial[k][i]);
                 }
@@ -148,7 +156,7 @@ void weigh_block(attention_tile tile, attention_heads heads, pass now, uint lane
             if (MASK)
                 visible[p] = visible[p] && !is_masked(tile, row, head, own);
             weights[g][p] =
-                visible[p] ? adjusted(weights[g][p] * push.scale, tile, row, head, own) : LOWEST;
+                visible[p] ? adjusted(weights[g][p] * scale, tile, row, head, own) : LOWEST;
             maximum = max(maximum, weights[g][p]);
         }
         maximum = max(maximum, subgroupShuffleXor(maximum, 4u));
@@ -163,13 +171,21 @@ void weigh_block(attention_tile tile, attention_heads heads, pass now, uint lane
 }
 
 /* `at`: the octet at which V of each key begins. */
-void add_values(pass now, uint lane, uint at[BLOCK])
+void fetch_values(pass now, uint lane, uint at[BLOCK])
+{
+    [[unroll]] for (uint k = 0u; k < BLOCK; k++)
+        [[unroll]] for (uint n = 0u; n < COLUMNS; n++)
+            if (n * LANES < V_OCTETS)
+                values[n][k] = fetch_stored(at[k] + octet_of(lane, now.chunk, n, V_OCTETS));
+}
+
+void add_values()
 {
     octet value[COLUMNS][BLOCK];
     [[unroll]] for (uint k = 0u; k < BLOCK; k++)
         [[unroll]] for (uint n = 0u; n < COLUMNS; n++)
             if (n * LANES < V_OCTETS)
-                value[n][k] = load_stored(at[k] + octet_of(lane, now.chunk, n, V_OCTETS));
+                value[n][k] = unpacked(values[n][k]);
     [[unroll]] for (uint i = 0u; i < QUERIES; i++) {
         float factor = subgroupShuffle(factors[i / 4u], i % 4u);
         float weight[BLOCK];
@@ -198,8 +214,8 @@ void attend_page(attention_tile tile, attention_heads heads, pass now, uint lane
                  key_range seen[GROUPS])
 {
     uvec2 base = page_address(tile, heads.kv_head, page);
-    uint start = page * push.page_size;
-    uint end = min(start + push.page_size, all.end);
+    uint start = page * page_size;
+    uint end = min(start + page_size, all.end);
     uint key = start + (max(all.begin, start) - start) / BLOCK * BLOCK;
     [[unroll]] for (uint g = 0u; g < GROUPS; g++)
         seen[g].end = min(seen[g].end, end);
@@ -211,9 +227,10 @@ void attend_page(attention_tile tile, attention_heads heads, pass now, uint lane
             k_at[k] = base.x + slot * QK_OCTETS;
             v_at[k] = base.y + slot * (V_STRIDE / 8u);
         }
+        fetch_values(now, lane, v_at);
         score_block(tile, heads, now, lane, k_at);
         weigh_block(tile, heads, now, lane, key, seen);
-        add_values(now, lane, v_at);
+        add_values();
         key += BLOCK;
     } while (key < end);
 }
@@ -234,12 +251,12 @@ void attend(attention_tile tile, attention_heads heads, pass now, uint lane)
 
     key_range all =
         key_range(visible_keys(tile, query_row(now, 0u)).begin, visible_keys(tile, query_row(now, QUERIES)).end);
-    uint page = all.begin / push.page_size;
+    uint page = all.begin / page_size;
     if (all.begin < all.end) {
         do {
             attend_page(tile, heads, now, lane, page, all, seen);
             page++;
-        } while (page * push.page_size < all.end);
+        } while (page * page_size < all.end);
     }
     [[unroll]] for (uint g = 0u; g < GROUPS; g++)
         totals[g] += subgroupShuffleXor(totals[g], 4u);

@@ -40,7 +40,7 @@ void score_keys(uint q_at[HEADS], uint k_at[KEYS], out vec4 by_head[KEYS])
 /* Scores of key `key`, scaled and adjusted; seen.h: head h sees it. */
 vec4 finish_scores(vec4 score, attention_tile tile, attention_heads heads, uint key, inout bvec4 seen)
 {
-    score *= push.scale;
+    score *= scale;
     [[unroll]] for (uint h = 0u; h < HEADS; h++) {
         uint head = heads.q_begin + min(h, heads.q_count - 1u);
         score[h] = adjusted(score[h], tile, 0u, head, key);

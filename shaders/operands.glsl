@@ -67,13 +67,33 @@ vec4 unpack(uvec2 words)
 }
 #endif
 
-/* Eight stored elements; `index` counts octets. */
-octet load_stored(uint index)
+/* Eight stored elements as they lie in memory. Where latency counts, fetch several before the first is unpacked. */
+#ifdef VKA_F32
+#define packed_octet octet
+#else
+#define packed_octet uvec4
+#endif
+
+/* `index` counts octets. */
+packed_octet fetch_stored(uint index)
 {
 #ifdef VKA_F32
     return octet(STORED(2u * index), STORED(2u * index + 1u));
 #else
-    uvec4 words = STORED(index);
+    return STORED(index);
+#endif
+}
+
+octet unpacked(packed_octet words)
+{
+#ifdef VKA_F32
+    return words;
+#else
     return octet(unpack(words.xy), unpack(words.zw));
 #endif
+}
+
+octet load_stored(uint index)
+{
+    return unpacked(fetch_stored(index));
 }

@@ -45,8 +45,8 @@ void score_block(attention_tile tile, uint head, uint row, uint lane, uint parit
         }
     }
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        weights[row + r][2u * lane] = vec4(score[0][r], score[1][r], score[2][r], score[3][r]) * push.scale;
-        weights[row + r][2u * lane + 1u] = vec4(score[4][r], score[5][r], score[6][r], score[7][r]) * push.scale;
+        weights[row + r][2u * lane] = vec4(score[0][r], score[1][r], score[2][r], score[3][r]) * scale;
+        weights[row + r][2u * lane + 1u] = vec4(score[4][r], score[5][r], score[6][r], score[7][r]) * scale;
     }
 }
 
