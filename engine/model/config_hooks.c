@@ -112,8 +112,11 @@ vka_status vka_deepseek_finish(const vka_config_source *source, vka_layer_desc *
 vka_status vka_cosmos3_finish(const vka_config_source *source, vka_layer_desc *desc)
 {
     bool norm = true, out_norm = false;
+    const json_t *rope = vka_json_get(source->keys, "rope_parameters");
     vka_status status = read_flag(source, "qk_norm_for_text", &norm);
 
+    if (status == VKA_OK && !vka_json_get(rope, "rope_theta")) /* models differ in it */
+        status = vka_config_require(source, "rope_theta");
     if (status == VKA_OK)
         status = read_flag(source, "use_und_k_norm_for_gen", &out_norm);
     if (status != VKA_OK || source->block != VKA_BLOCK_SELF)

@@ -57,6 +57,9 @@ static vka_status find_object(const vka_config_source *source, rope_object *rope
     if (rope->json && !json_is_object(rope->json))
         return vka_fail(source->error, VKA_ERR_FORMAT, "%s: %s is %s, expected an object", source->label, rope->where,
                         vka_json_describe(rope->json, text));
+    if (!rope->json && (source->family->rotary.flags & VKA_ROTARY_GIVEN))
+        return vka_fail(source->error, VKA_ERR_FORMAT, "%s: neither rope_parameters nor rope_scaling is given",
+                        source->label);
     if (by_kind && parameters)
         return choose_kind(source, rope);
     if (by_kind && source->kind == VKA_LAYER_SLIDING)

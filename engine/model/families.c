@@ -249,7 +249,7 @@ const vka_family vka_families[] = {
      BIAS_OPTION("attention_bias", true),
      .layers = VKA_LAYERS_PERIODIC,
      .layer_period = 2,
-     .rotary = {.theta = 150000},
+     .rotary = {.flags = VKA_ROTARY_GIVEN, .theta = 150000},
      .sinks = true},
     {.model_type = "olmo2",
      .name = "Olmo2",

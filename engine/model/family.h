@@ -48,6 +48,7 @@ enum {
     VKA_ROTARY_NONE = 1,      /* no RoPE */
     VKA_ROTARY_MROPE = 2,     /* mrope_section, interleaved */
     VKA_ROTARY_IN_ORDER = 16, /* with MROPE: sections one after the other */
+    VKA_ROTARY_GIVEN = 32,    /* absent parameters stand for those of one model: they must be there */
     VKA_ROTARY_BY_KIND = 4,   /* layers with and without a window have RoPE parameters of their own (Gemma 3) */
     VKA_ROTARY_LONGROPE = 8,  /* no scaled type but longrope, and its trained length stands at the top (Phi 3) */
 };

@@ -58,12 +58,12 @@ VKA_API vka_status vka_preset_find(const char *name, const vka_preset **preset, 
  * spellings of its versions 4 and 5. Where a model has a text_config, that is read, and the blocks of that text model.
  *
  * Cosmos3 has no configuration class there. These keys are read (as public inference engines name them): model_type
- * "cosmos3", hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, rope_theta,
+ * "cosmos3", hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, rope_theta (required),
  * rope_scaling.mrope_section (absent: 24, 20, 20), qk_norm_for_text (norm_q and norm_k of the understanding pathway;
  * absent: true), use_und_k_norm_for_gen (k_norm_und_for_gen, the norm of keys that are handed on; absent: false; not
- * both). VKA_BLOCK_SELF is layers.N.self_attn, causal, VKA_BLOCK_CROSS gen_layers.N.cross_attention, which sees the keys
- * handed on and all of its own; each has to_qkv or to_q, to_k and to_v, and to_out or to_out.0. Norms have an eps of
- * 1e-6. */
+ * both). VKA_BLOCK_SELF is layers.N.self_attn, causal, VKA_BLOCK_CROSS gen_layers.N.cross_attention, which sees the
+ * keys handed on and all of its own; each has to_qkv or to_q, to_k and to_v, and to_out or to_out.0. Norms have an eps
+ * of 1e-6. */
 
 typedef struct vka_model vka_model;
 
@@ -90,10 +90,10 @@ VKA_API void vka_model_close(vka_model **model);
 VKA_API const vka_model_info *vka_model_get_info(const vka_model *model); /* lives as long as the model */
 
 /* Description from config.json alone (needs no weight files; `path` is the folder or the file itself). `desc`
- * (resolved) and `info` may be NULL. An architecture, a RoPE type or an option that may change attention and is not known
- * is VKA_ERR_UNSUPPORTED, with its name; so is a layer that has no softmax attention. A malformed configuration is
- * VKA_ERR_FORMAT, a block or layer that the model does not have VKA_ERR_ARGUMENT. With info->not_run the description has
- * the geometry only: what such a layer computes is not read. */
+ * (resolved) and `info` may be NULL. An architecture, a RoPE type or an option that may change attention and is not
+ * known is VKA_ERR_UNSUPPORTED, with its name; so is a layer that has no softmax attention. A malformed configuration
+ * is VKA_ERR_FORMAT, a block or layer that the model does not have VKA_ERR_ARGUMENT. With info->not_run the description
+ * has the geometry only: what such a layer computes is not read. */
 VKA_API vka_status vka_model_read_config(const char *path, vka_block block, uint32_t layer, vka_layer_desc *desc,
                                          vka_model_info *info, vka_error *error);
 

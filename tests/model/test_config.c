@@ -24,7 +24,7 @@
     "\"num_attention_heads\":6,\"num_key_value_heads\":2"
 #define COSMOS3                                                                                                        \
     "\"model_type\":\"cosmos3\",\"hidden_size\":96,\"num_hidden_layers\":3,\"num_attention_heads\":6,"                 \
-    "\"num_key_value_heads\":2,\"head_dim\":128"
+    "\"num_key_value_heads\":2,\"head_dim\":128,\"rope_theta\":1e4"
 #define QWEN3                                                                                                          \
     "\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"hidden_size\":96,\"num_hidden_layers\":3,"    \
     "\"num_attention_heads\":6,\"num_key_value_heads\":2,\"head_dim\":32"

@@ -205,7 +205,8 @@ static void gpts(void **state)
     refused(text, VKA_ERR_UNSUPPORTED, "no rotary embedding");
 }
 
-#define OSS TYPE("gpt_oss") GEOMETRY(6, 2) ",\"head_dim\":64,\"sliding_window\":128,\"max_position_embeddings\":131072"
+#define OSS       TYPE("gpt_oss") GEOMETRY(6, 2) ",\"head_dim\":64,\"sliding_window\":128,\"max_position_embeddings\":131072"
+#define OSS_PLAIN OSS ",\"rope_parameters\":{\"rope_type\":\"default\"}"
 
 static void gpt_oss(void **state)
 {
@@ -220,8 +221,9 @@ static void gpt_oss(void **state)
     assert_true(desc.sinks == 1 && desc.window == 128 && desc.rope_type == VKA_ROPE_YARN);
     assert_true(desc.rope_scaling.no_truncate == 1 && desc.rope_scaling.factor == 32 &&
                 desc.rope_scaling.original_context == 4096);
-    assert_true(layer_of(OSS, 1).window == 0 && layer_of(OSS, 1).rope_theta == 150000);
-    assert_int_equal(biases_of(OSS, VKA_BLOCK_SELF), VKA_BIAS_ALL);
+    assert_true(layer_of(OSS_PLAIN, 1).window == 0 && layer_of(OSS_PLAIN, 1).rope_theta == 150000);
+    assert_int_equal(biases_of(OSS_PLAIN, VKA_BLOCK_SELF), VKA_BIAS_ALL);
+    refused(OSS, VKA_ERR_FORMAT, "neither rope_parameters nor rope_scaling is given");
     refused(OSS ",\"quantization_config\":{\"modules_to_not_convert\":[\"lm_head\"]}", VKA_ERR_UNSUPPORTED,
             "quantization_config");
 }
@@ -337,13 +339,15 @@ static void deepseek(void **state)
     refused(TYPE("deepseek_v3") LATENT ",\"q_lora_rank\":48,\"num_key_value_heads\":2", VKA_ERR_FORMAT, "kv_heads");
 }
 
-#define COSMOS3 TYPE("cosmos3") GEOMETRY(6, 2) ",\"head_dim\":128,\"rms_norm_eps\":1e-3"
+#define COSMOS3 TYPE("cosmos3") GEOMETRY(6, 2) ",\"head_dim\":128,\"rms_norm_eps\":1e-3,\"rope_theta\":5000000"
 
 static void cosmos3(void **state)
 {
     vka_layer_desc desc = layer_of(COSMOS3, 0);
 
     (void)state;
+    refused(TYPE("cosmos3") GEOMETRY(6, 2) ",\"head_dim\":128", VKA_ERR_FORMAT, "rope_theta is missing");
+    assert_true(desc.rope_theta == 5e6);
     assert_true(desc.attend == VKA_ATTEND_CAUSAL && desc.kv_policy == VKA_KV_STRICT && desc.norm_eps == 1e-6);
     assert_true(desc.qk_norm == VKA_QK_NORM_PER_HEAD && desc.k_out_norm == 0 && desc.mrope_section[0] == 24);
     desc = layer_of(COSMOS3 ",\"qk_norm_for_text\":false,\"use_und_k_norm_for_gen\":true", 0);

@@ -196,9 +196,9 @@ static void slopes(void **state)
 }
 
 #define COSMOS3                                                                                                        \
-    "{\"model_type\":\"cosmos3\"," HEADS(                                                                              \
-        4) ",\"num_key_value_heads\":2,\"head_dim\":2,\"rope_scaling\":"                                               \
-           "{\"mrope_section\":[1,0,0]},\"use_und_k_norm_for_gen\":true,\"qk_norm_for_text\":false}"
+    "{\"model_type\":\"cosmos3\"," HEADS(4) ",\"num_key_value_heads\":2,\"head_dim\":2,\"rope_scaling\":"              \
+                                            "{\"mrope_section\":[1,0,0]},\"use_und_k_norm_for_gen\":true,\"rope_"      \
+                                            "theta\":1e4,\"qk_norm_for_text\":false}"
 #define UND "language_model.layers.0.self_attn."
 #define GEN "gen_layers.0.cross_attention."
 

@@ -252,8 +252,9 @@ static void families(void **state)
                                  "\"num_key_value_heads\":2,\"num_hidden_layers\":3,\"head_dim\":16,"
                                  "\"attn_temperature_tuning\":true}";
     static const char t5[] = "{\"model_type\":\"t5\",\"d_model\":96,\"num_heads\":6,\"num_layers\":3,\"d_kv\":8}";
-    static const char cosmos3[] = "{\"model_type\":\"cosmos3\",\"hidden_size\":96,\"num_attention_heads\":6,"
-                                  "\"num_key_value_heads\":2,\"num_hidden_layers\":3,\"head_dim\":128}";
+    static const char cosmos3[] =
+        "{\"model_type\":\"cosmos3\",\"hidden_size\":96,\"num_attention_heads\":6,"
+        "\"num_key_value_heads\":2,\"num_hidden_layers\":3,\"head_dim\":128,\"rope_theta\":5000000}";
 
     (void)state;
     with_config(gemma2, "plan", 0);
@@ -274,7 +275,7 @@ static void families(void **state)
     with_config(cosmos3, "plan --tp 6", 3);
     assert_contains(result.err, "never replicates");
     with_config(cosmos3, "plan --block cross", 0);
-    assert_contains(result.out, "attention: full, QK-norm per head, RoPE default (base 10000, sections 24 20 20 "
+    assert_contains(result.out, "attention: full, QK-norm per head, RoPE default (base 5000000, sections 24 20 20 "
                                 "interleaved)\n");
     program_expect(&result, "plan --model gpt2 --block cross", 2);
 }
