@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "verify/latent.h"
 
 const char *stage_name(check_stage which)
 {
@@ -53,6 +54,13 @@ static uint32_t heads_of_device(const layer_rig *rig, uint32_t device, bool kv, 
 {
     uint32_t ranks, count = 0;
     const vka_rank *rank = vka_layer_ranks(rig->layer, &ranks);
+
+    if (kv && rig->desc.kv_lora_rank > 0) { /* the latent, on every device with ranks */
+        *heads = 0;
+        for (uint32_t r = 0; r < ranks; r++)
+            count = count || rank[r].device == device;
+        return count;
+    }
 
     for (uint32_t head = 0; head < (kv ? rig->desc.kv_heads : rig->desc.heads); head++) {
         bool here = false;
@@ -138,6 +146,28 @@ static vka_status check_projected_head(stage_checker *checker, const vka_trace *
     return note(checker, STAGE_QKV, status, &result);
 }
 
+static void note_latent(void *user, verify_latent_stage stage, size_t row, size_t column, size_t columns,
+                        const verify_result *result)
+{
+    static const check_stage stages[] = {[VERIFY_LATENT_QKV] = STAGE_QKV,
+                                         [VERIFY_LATENT_EPILOGUE] = STAGE_EPILOGUE,
+                                         [VERIFY_LATENT_ATTENTION] = STAGE_ATTENTION};
+
+    (void)row, (void)column, (void)columns;
+    note(user, stages[stage], VKA_OK, result);
+}
+
+static verify_latent_params latent_params(stage_checker *checker, const vka_trace *trace)
+{
+    return (verify_latent_params){.desc = &checker->rig->desc,
+                                  .weights = &checker->rig->weights,
+                                  .stored = vka_layer_weight_dtype(checker->rig->layer),
+                                  .trace = trace,
+                                  .mutant = checker->report.mutant,
+                                  .note = note_latent,
+                                  .user = checker};
+}
+
 static vka_status check_qkv(stage_checker *checker, const vka_trace *trace)
 {
     const vka_layer_desc *desc = &checker->rig->desc;
@@ -145,6 +175,10 @@ static vka_status check_qkv(stage_checker *checker, const vka_trace *trace)
     size_t k = (size_t)trace->q_heads * desc->head_dim, v = k + (size_t)trace->kv_heads * desc->head_dim;
     vka_status status = VKA_OK;
 
+    if (desc->kv_lora_rank > 0) {
+        const verify_latent_params latent = latent_params(checker, trace);
+        return verify_latent_matrices(&latent, &checker->error);
+    }
     for (uint32_t i = 0; status == VKA_OK && !trace->appends && i < trace->q_heads; i++)
         status =
             check_projected_head(checker, trace, &w->q, trace->q_head[i], desc->head_dim, (size_t)i * desc->head_dim);
@@ -389,18 +423,47 @@ static vka_status check_kv_head(stage_checker *checker, const segment *s, uint32
     return status;
 }
 
-static vka_status check_segment(stage_checker *checker, segment *s)
+static vka_status check_latent(stage_checker *checker, segment *s)
+{
+    const verify_latent_params params = latent_params(checker, s->trace);
+    const verify_latent_rows rows = {.row = s->row,
+                                     .rows = s->rows,
+                                     .keys = s->keys,
+                                     .position = s->position,
+                                     .turned = s->positions,
+                                     .k = s->k,
+                                     .cache = vka_cache_dtype(checker->rig->cache)};
+    vka_status status =
+        vka_cache_read(checker->rig->cache, s->trace->device, checker->call->cache_layer,
+                       checker->call->entries[s->sequence].sequence, 0, 0, s->keys, s->k, NULL, &checker->error);
+
+    return status == VKA_OK ? verify_latent_sequence(&params, &rows, &checker->error) : status;
+}
+
+static vka_status check_segment_heads(stage_checker *checker, segment *s)
 {
     vka_status status = VKA_OK;
 
-    s->k = malloc((size_t)s->keys * checker->rig->desc.head_dim * sizeof(float));
-    s->v = malloc((size_t)s->keys * checker->rig->desc.v_head_dim * sizeof(float));
-    if (s->k == NULL || s->v == NULL)
-        status = vka_fail(&checker->error, VKA_ERR_HOST_MEMORY, "no memory");
     for (uint32_t q = 0; status == VKA_OK && !s->trace->appends && q < s->trace->q_heads; q++)
         status = check_q(checker, s, q);
     for (uint32_t h = 0; status == VKA_OK && h < s->trace->kv_heads; h++)
         status = check_kv_head(checker, s, h);
+    return status;
+}
+
+static vka_status check_segment(stage_checker *checker, segment *s)
+{
+    const vka_layer_desc *desc = &checker->rig->desc;
+    bool latent = desc->kv_lora_rank > 0;
+    size_t k_dim = latent ? desc->kv_lora_rank + desc->rotary_dim : desc->head_dim;
+    vka_status status = VKA_OK;
+
+    s->k = malloc((size_t)s->keys * k_dim * sizeof(float));
+    s->v = malloc((size_t)s->keys * checker->rig->desc.v_head_dim * sizeof(float));
+    if (s->k == NULL || s->v == NULL)
+        status = vka_fail(&checker->error, VKA_ERR_HOST_MEMORY, "no memory");
+    if (status == VKA_OK)
+        status = latent ? check_latent(checker, s) : check_segment_heads(checker, s);
     free(s->k);
     free(s->v);
     return status;
@@ -605,7 +668,8 @@ void check_end(stage_checker *checker, const float *output)
         assert_int_equal(checker->report.stages[STAGE_UPLOAD].elements,
                          devices *
                              (rows * desc->hidden_size + rig_kv_rows(checker->call) * (size_t)desc->kv_hidden_size));
-    assert_int_equal(checker->report.stages[STAGE_ATTENTION].elements, rows * desc->heads * desc->v_head_dim);
+    size_t attended = desc->kv_lora_rank > 0 ? verify_latent_attention_elements(desc) : desc->v_head_dim;
+    assert_int_equal(checker->report.stages[STAGE_ATTENTION].elements, rows * desc->heads * attended);
     assert_int_equal(checker->report.stages[STAGE_SUM].elements, rows * desc->hidden_size);
     if (checker->call->report != NULL)
         *checker->call->report = checker->report;

@@ -11,6 +11,22 @@ static const layer_case setup = {
     .place = "0,1,0,1",
 };
 
+static const layer_case latent = {
+    .name = "planted bugs, latent attention",
+    .desc = {.hidden_size = 65,
+             .heads = 8,
+             .kv_heads = 8,
+             .head_dim = 15,
+             .v_head_dim = 10,
+             .rotary_dim = 6,
+             .rotary_offset = 9,
+             .rope_pairing = VKA_ROPE_INTERLEAVED,
+             .kv_lora_rank = 19,
+             .q_lora_rank = 21},
+    .tp = 4,
+    .place = "0,1,0,1",
+};
+
 static check_stage stage_of(verify_mutant mutant)
 {
     switch (mutant) {
@@ -37,12 +53,11 @@ static void judge(layer_rig *rig, uint32_t sequence, uint32_t tokens, verify_mut
     }
 }
 
-static void every_planted_bug_is_found(void **state)
+static void find_all(const layer_case *one)
 {
     layer_rig rig;
 
-    (void)state;
-    rig_open(&rig, harness_context(), &setup);
+    rig_open(&rig, harness_context(), one);
     for (int mutant = VERIFY_CORRECT; mutant < VERIFY_MUTANT_COUNT; mutant++) {
         uint32_t sequence = rig_sequence(&rig);
         rig.stream[sequence] = 3;
@@ -50,6 +65,13 @@ static void every_planted_bug_is_found(void **state)
         judge(&rig, sequence, 1, (verify_mutant)mutant);
     }
     rig_close(&rig);
+}
+
+static void every_planted_bug_is_found(void **state)
+{
+    (void)state;
+    find_all(&setup);
+    find_all(&latent);
 }
 
 /* A check that looked at nothing does not pass. */

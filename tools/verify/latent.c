@@ -131,12 +131,8 @@ static void transpose(const vka_tensor *rows, unsigned char *out)
             memcpy(out, (const unsigned char *)rows->data + (row * stride + col) * size, size);
 }
 
-static size_t kv_b_row(const verify_latent_params *p, uint32_t local)
+static size_t kv_b_row(const verify_latent_params *p, uint32_t head)
 {
-    uint32_t head = p->trace->q_head[local];
-
-    if (p->mutant == VERIFY_WRONG_KV_HEAD)
-        head = (head + 1) % p->desc->heads;
     return (size_t)head * (plain_dim(p->desc) + p->desc->v_head_dim);
 }
 
@@ -147,8 +143,10 @@ static vka_status check_up(const verify_latent_params *p, uint32_t local, unsign
     const vka_trace *trace = p->trace;
     uint32_t heads = trace->q_heads, plain = plain_dim(desc), rank = desc->kv_lora_rank,
              width = rank + desc->rotary_dim;
-    const vka_tensor k = rows_of(&p->weights->kv_b, kv_b_row(p, local), plain);
-    const vka_tensor v = rows_of(&p->weights->kv_b, kv_b_row(p, local) + plain, desc->v_head_dim);
+    uint32_t head = trace->q_head[local], next = (head + 1) % desc->heads;
+    size_t v_row = kv_b_row(p, p->mutant == VERIFY_WRONG_KV_HEAD ? next : head) + plain;
+    const vka_tensor k = rows_of(&p->weights->kv_b, kv_b_row(p, head), plain);
+    const vka_tensor v = rows_of(&p->weights->kv_b, v_row, desc->v_head_dim);
     const vka_tensor turned = {.data = storage, .dtype = k.dtype, .rows = rank, .cols = plain};
     product queries = {VERIFY_LATENT_EPILOGUE, NULL, trace->q, 0, (size_t)heads * width, (size_t)local * width};
     const product values = {
