@@ -17,6 +17,21 @@ static const layer_case setup = {
     .pages = 100,
 };
 
+static const layer_case latent = {
+    .name = "cost of latent attention",
+    .desc = {.hidden_size = 200,
+             .heads = 8,
+             .kv_heads = 8,
+             .head_dim = 16,
+             .rotary_dim = 8,
+             .rotary_offset = 8,
+             .kv_lora_rank = 24,
+             .q_lora_rank = 32},
+    .tp = 1,
+    .place = "0",
+    .pages = 100,
+};
+
 /* ---- ranks of one device ---- */
 
 enum { MOST_DISPATCHES = 200 };
@@ -37,12 +52,12 @@ static void note_dispatches(account *out, uint32_t from)
     }
 }
 
-static void measure(uint32_t tp, account *out)
+static void measure(const layer_case *base, uint32_t tp, account *out)
 {
     vka_context_params params = calls_params();
     vka_context *context = calls_context(&params);
     vka_memory_use use;
-    layer_case one = setup;
+    layer_case one = *base;
     char place[16];
     layer_rig rig;
 
@@ -66,22 +81,59 @@ static void measure(uint32_t tp, account *out)
 }
 
 /* 8 ranks, and each KV head for 4 of them: the same dispatches, the same bytes. */
-static void ranks_of_one_device_cost_nothing(void **state)
+static void check_ranks(const layer_case *base, uint32_t token)
 {
     account *one = calloc(1, sizeof(*one)), *eight = calloc(1, sizeof(*eight));
 
-    (void)state;
-    measure(1, one);
-    measure(8, eight);
+    measure(base, 1, one);
+    measure(base, 8, eight);
     assert_true(one->dispatches > 15);
     assert_int_equal(one->dispatches, eight->dispatches);
     assert_memory_equal(one->groups, eight->groups, sizeof(one->groups));
     assert_int_equal(one->device_bytes, eight->device_bytes);
     assert_int_equal(one->host_bytes, eight->host_bytes);
     assert_int_equal(one->cache_bytes, eight->cache_bytes);
-    assert_int_equal(one->cache_bytes, 100 * 16 * 2 * 16 * sizeof(float));
+    assert_int_equal(one->cache_bytes, 100 * 16 * token * sizeof(float));
     free(one);
     free(eight);
+}
+
+static void ranks_of_one_device_cost_nothing(void **state)
+{
+    (void)state;
+    check_ranks(&setup, 2 * 16);
+    check_ranks(&latent, 24 + 8);
+}
+
+/* Dispatches of a decoding step: three more than of other layers, or one, however many heads there are. */
+static uint32_t step_dispatches(const layer_case *one)
+{
+    vka_context_params params = calls_params();
+    vka_context *context = calls_context(&params);
+    account *out = calloc(1, sizeof(*out));
+    layer_rig rig;
+
+    rig_open(&rig, context, one);
+    uint32_t a = rig_sequence(&rig);
+    rig_run(&rig, a, 1, NULL);
+    uint32_t from = shim_event_count();
+    rig_run(&rig, a, 1, NULL);
+    note_dispatches(out, from);
+    uint32_t dispatches = out->dispatches;
+    free(out);
+    rig_close(&rig);
+    calls_close(&context);
+    return dispatches;
+}
+
+static void latents_cost_few_dispatches(void **state)
+{
+    layer_case straight = latent;
+
+    (void)state;
+    straight.desc.q_lora_rank = 0;
+    assert_int_equal(step_dispatches(&latent), step_dispatches(&setup) + 3);
+    assert_int_equal(step_dispatches(&straight), step_dispatches(&setup) + 1);
 }
 
 /* ---- an idle device ---- */
@@ -180,11 +232,11 @@ static uint32_t count_made(void)
 }
 
 /* The second step makes nothing, on the devices or on the host; hundreds more make next to nothing. */
-static void decode_many(bool staged)
+static void decode_many(const layer_case *one, bool staged)
 {
     support_heap heap = {0};
     vka_context_params params = calls_params();
-    layer_case two = setup;
+    layer_case two = *one;
     layer_rig rig;
 
     params.realloc = support_heap_realloc;
@@ -215,21 +267,22 @@ static void decode_many(bool staged)
 static void decoding_allocates_nothing(void **state)
 {
     (void)state;
-    decode_many(false);
+    decode_many(&setup, false);
+    decode_many(&latent, false);
 }
 
 static void decoding_with_staging_allocates_nothing(void **state)
 {
     (void)state;
-    decode_many(true);
+    decode_many(&setup, true);
 }
 
 int run_cost_tests(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_of_one_device_cost_nothing),        cmocka_unit_test(an_idle_device_does_nothing),
-        cmocka_unit_test(prewarming_makes_all_pipelines),          cmocka_unit_test(decoding_allocates_nothing),
-        cmocka_unit_test(decoding_with_staging_allocates_nothing),
+        cmocka_unit_test(ranks_of_one_device_cost_nothing), cmocka_unit_test(latents_cost_few_dispatches),
+        cmocka_unit_test(an_idle_device_does_nothing),      cmocka_unit_test(prewarming_makes_all_pipelines),
+        cmocka_unit_test(decoding_allocates_nothing),       cmocka_unit_test(decoding_with_staging_allocates_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

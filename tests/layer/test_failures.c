@@ -41,8 +41,18 @@ typedef struct life {
     vka_error error;
 } life;
 
-static const vka_layer_desc desc = {
-    .struct_size = sizeof(desc), .hidden_size = HIDDEN, .heads = 8, .kv_heads = 2, .head_dim = 8};
+static const vka_layer_desc heads = {
+    .struct_size = sizeof(heads), .hidden_size = HIDDEN, .heads = 8, .kv_heads = 2, .head_dim = 8};
+static const vka_layer_desc latent = {.struct_size = sizeof(latent),
+                                      .hidden_size = HIDDEN,
+                                      .heads = 8,
+                                      .kv_heads = 8,
+                                      .head_dim = 8,
+                                      .rotary_dim = 4,
+                                      .rotary_offset = 4,
+                                      .kv_lora_rank = 16,
+                                      .q_lora_rank = 16};
+static const vka_layer_desc *desc = &heads; /* of the group that runs */
 
 static vka_generated_weights *generated;
 static results expected[2]; /* on one device, on two */
@@ -83,7 +93,7 @@ static void end(life *l)
 static vka_status make_layer(life *l)
 {
     const vka_layer_params params = {.struct_size = sizeof(params),
-                                     .desc = &desc,
+                                     .desc = desc,
                                      .weights = vka_weights_view(generated),
                                      .grid = {.tp = 4},
                                      .place = l->two_devices ? "0,1,1,0" : "0*4"};
@@ -466,7 +476,7 @@ static void host_memory_runs_out_later(void **state)
 static int open_group(void **state)
 {
     (void)state;
-    if (vka_weights_generate(&generated, &desc, NULL, NULL) != VKA_OK)
+    if (vka_weights_generate(&generated, desc, NULL, NULL) != VKA_OK)
         return 1;
     for (int two = 0; two < 2; two++) {
         life l;
@@ -479,6 +489,12 @@ static int open_group(void **state)
         end(&l);
     }
     return 0;
+}
+
+static int open_latent(void **state)
+{
+    desc = &latent;
+    return open_group(state);
 }
 
 static int close_group(void **state)
@@ -497,5 +513,12 @@ int main(void)
         cmocka_unit_test(host_memory_runs_out_later),
     };
 
-    return cmocka_run_group_tests(tests, open_group, close_group);
+    const struct CMUnitTest latent_tests[] = {
+        cmocka_unit_test(device_memory_runs_out),
+        cmocka_unit_test(host_memory_runs_out),
+        cmocka_unit_test(host_memory_runs_out_later),
+    };
+
+    int failed = cmocka_run_group_tests(tests, open_group, close_group);
+    return failed + cmocka_run_group_tests(latent_tests, open_latent, close_group);
 }

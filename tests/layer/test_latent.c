@@ -86,7 +86,10 @@ static double run_calls(const layer_case *one, latent_mistake mistake)
             past[s] = rig_length(&rig, s, 0);
             entries[s] = (vka_batch_entry){s, calls[c][s]};
         }
-        rig_forward(&rig, &(rig_call){.entries = entries, .count = SEQUENCES, .result = result, .unchecked = true});
+        rig_forward(&rig, &(rig_call){.entries = entries,
+                                      .count = SEQUENCES,
+                                      .result = result,
+                                      .unchecked = mistake != LATENT_CORRECT});
         for (uint32_t s = 0; s < SEQUENCES; row += calls[c][s++])
             most = fmax(most, worst(&rig, s, past[s], calls[c][s], mistake, result + row * HIDDEN));
     }

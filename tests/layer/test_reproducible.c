@@ -21,6 +21,22 @@ static const layer_case setup = {
     .pages = 100,
 };
 
+static const layer_case latent = {
+    .name = "reproducible, latent attention",
+    .desc = {.hidden_size = HIDDEN,
+             .heads = 8,
+             .kv_heads = 8,
+             .head_dim = 12,
+             .rotary_dim = 4,
+             .rotary_offset = 8,
+             .kv_lora_rank = 20,
+             .q_lora_rank = 24},
+    .tp = 4,
+    .place = "0*4",
+    .reproducible = true,
+    .pages = 100,
+};
+
 /* A long prefill, prefill and decoding mixed, decoding that is split over keys. */
 static float *run_all(vka_context *context, const layer_case *one)
 {
@@ -51,15 +67,21 @@ static void check_same(vka_context *context, const layer_case *one, const char *
     free(rows);
 }
 
-static void any_placement(void **state)
+static void check_placements(const layer_case *one)
 {
     static const char *const places[] = {"2*4", "0*2,2*2", "0,2,0,2", "2,0,0,2", "2*3,0"};
-    float *expected = run_all(harness_context(), &setup);
+    float *expected = run_all(harness_context(), one);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        check_same(harness_context(), &setup, places[i], expected);
+        check_same(harness_context(), one, places[i], expected);
     free(expected);
+}
+
+static void any_placement(void **state)
+{
+    (void)state;
+    check_placements(&setup);
+    check_placements(&latent);
 }
 
 /* Contexts with other devices than the shared one: alone, twice. */
