@@ -9,16 +9,31 @@
 #define BLOCK           2048
 #define BLOCKS_PER_TASK 16
 
+static void add(float *restrict sum, const float *a, const float *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        sum[i] = a[i] + b[i];
+    }
+}
+
+static void add_to(float *restrict sum, const float *restrict partial, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        sum[i] += partial[i];
+    }
+}
+
 static void reduce_block(const exchange_all_reduce_job *job, size_t first, size_t count)
 {
     float sum[BLOCK];
 
-    memcpy(sum, job->partials[0] + first, count * sizeof(float));
-    for (size_t p = 1; p < job->count; p++) {
-        const float *partial = job->partials[p] + first;
-        for (size_t i = 0; i < count; i++) {
-            sum[i] += partial[i];
-        }
+    if (job->count == 1) {
+        memcpy(sum, job->partials[0] + first, count * sizeof(float));
+    } else {
+        add(sum, job->partials[0] + first, job->partials[1] + first, count);
+    }
+    for (size_t p = 2; p < job->count; p++) {
+        add_to(sum, job->partials[p] + first, count);
     }
     for (size_t s = 0; s < job->sum_count; s++) {
         memcpy(job->sums[s] + first, sum, count * sizeof(float));
