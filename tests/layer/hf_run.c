@@ -82,10 +82,21 @@ static void stop(running *r)
     vka_layer_destroy(&r->layer);
 }
 
+static double largest(hf_rows rows)
+{
+    double found = 0;
+
+    for (size_t i = 0; i < (size_t)rows.rows * rows.cols; i++)
+        found = fmax(found, fabs((double)rows.data[i]));
+    return found;
+}
+
 static void compare(running *r, const float *got, hf_rows want)
 {
+    double size = largest(want);
+
     for (size_t i = 0; i < (size_t)want.rows * want.cols; i++) {
-        double difference = fabs((double)got[i] - (double)want.data[i]);
+        double difference = fabs((double)got[i] - (double)want.data[i]) / size;
         r->worst = difference <= r->worst ? r->worst : isnan(difference) ? INFINITY : difference;
     }
 }
