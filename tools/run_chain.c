@@ -19,6 +19,7 @@ typedef struct chain_state {
     const run_rows *rows;
     vka_dtype stored;
     size_t q_columns, k_columns, v_columns;
+    size_t q_step;     /* columns from one query head to the next */
     double *input;     /* [rows, hidden] */
     double *q, *k, *v; /* [rows, *_columns], first raw, then as attention takes them */
     double *attention; /* [rows, heads * v_head_dim] */
@@ -237,21 +238,29 @@ static double shift_head(const vka_layer_desc *desc, double *head, uint32_t dim,
     return squares;
 }
 
+/* The heads of Q or K of a row. */
+typedef struct head_rows {
+    double *row;
+    uint32_t heads;
+    size_t step; /* elements from one head to the next: with a gate [query | gate] */
+} head_rows;
+
 /* All heads of Q or K of a row: bias, clipping, norm, RoPE. */
-static void finish_heads(const vka_layer_desc *desc, double *row, uint32_t heads, const float *bias, const float *norm,
+static void finish_heads(const vka_layer_desc *desc, head_rows of, const float *bias, const float *norm,
                          row_place place)
 {
+    uint32_t heads = of.heads;
     bool wide = desc->qk_norm == VKA_QK_NORM_FULL_WIDTH;
     uint32_t dim = desc->head_dim;
     double offset = desc->norm_unit_offset ? 1 : 0, total = 0;
     double squares[VKA_MAX_HEADS];
 
     for (uint32_t h = 0; h < heads; h++) {
-        squares[h] = shift_head(desc, row + (size_t)h * dim, dim, bias ? bias + (size_t)h * dim : NULL);
+        squares[h] = shift_head(desc, of.row + h * of.step, dim, bias ? bias + h * of.step : NULL);
         total += squares[h];
     }
     for (uint32_t h = 0; h < heads; h++) {
-        double *head = row + (size_t)h * dim;
+        double *head = of.row + h * of.step;
         double mean = wide ? total / ((double)heads * dim) : squares[h] / dim;
 
         for (uint32_t i = 0; norm && i < dim; i++)
@@ -265,8 +274,13 @@ static void finish_row(const chain_state *chain, size_t row, row_place place)
     const vka_layer_desc *desc = chain->desc;
     const stage_vectors *of = chain->vectors;
 
-    finish_heads(desc, chain->q + row * chain->q_columns, desc->heads, of->q_bias, of->q_norm, place);
-    finish_heads(desc, chain->k + row * chain->k_columns, desc->kv_heads, of->k_bias, of->k_norm, place);
+    const head_rows q = {chain->q + row * chain->q_columns, desc->heads, chain->q_step};
+    const head_rows k = {chain->k + row * chain->k_columns, desc->kv_heads, desc->head_dim};
+
+    finish_heads(desc, q, of->q_bias, of->q_norm, place);
+    for (size_t i = desc->head_dim; of->q_bias && i < chain->q_columns; i++) /* gates */
+        q.row[i] += i % chain->q_step >= desc->head_dim ? (double)of->q_bias[i] : 0;
+    finish_heads(desc, k, of->k_bias, of->k_norm, place);
     for (size_t h = 0; h < desc->kv_heads; h++) {
         size_t at = h * desc->v_head_dim;
 
@@ -314,7 +328,7 @@ static void attend(const chain_state *chain, uint32_t sequence, uint32_t positio
     const vka_layer_desc *desc = chain->desc;
     size_t row = sequence_row(chain->rows, sequence, position);
     size_t kv_head = head / (desc->heads / desc->kv_heads);
-    const double *q = chain->q + row * chain->q_columns + (size_t)head * desc->head_dim;
+    const double *q = chain->q + row * chain->q_columns + head * chain->q_step;
     double *out = chain->attention + (row * desc->heads + head) * desc->v_head_dim;
     uint32_t first = desc->window && position >= desc->window ? position - desc->window + 1 : 0;
     uint32_t end = key_end(chain, sequence, position);
@@ -339,7 +353,7 @@ static void attend(const chain_state *chain, uint32_t sequence, uint32_t positio
             out[i] += p * v[i];
     }
     for (uint32_t i = 0; i < desc->v_head_dim; i++)
-        out[i] /= sum;
+        out[i] /= desc->gate != VKA_GATE_NONE ? sum * (1 + exp(-q[desc->head_dim + i])) : sum;
 }
 
 static void attend_heads(void *user, size_t begin, size_t end)
@@ -366,7 +380,8 @@ static bool allocate(chain_state *chain)
     const vka_layer_desc *desc = chain->desc;
     size_t rows = chain->rows->rows;
 
-    chain->q_columns = (size_t)desc->heads * desc->head_dim;
+    chain->q_step = desc->gate != VKA_GATE_NONE ? 2 * (size_t)desc->head_dim : desc->head_dim;
+    chain->q_columns = desc->heads * chain->q_step;
     chain->k_columns = (size_t)desc->kv_heads * desc->head_dim;
     chain->v_columns = (size_t)desc->kv_heads * desc->v_head_dim;
     chain->input = vka_alloc(NULL, rows, desc->hidden_size * sizeof(double));

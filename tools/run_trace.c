@@ -28,8 +28,9 @@ static void copy_arrays(array_carver *carver, vka_trace *to, const vka_trace *fr
     bool latent = desc->kv_lora_rank > 0;
     size_t heads = from->q_heads, q_up = heads * desc->head_dim;
     size_t q = latent ? heads * (desc->kv_lora_rank + desc->rotary_dim) : q_up;
+    size_t gates = desc->gate != VKA_GATE_NONE ? (size_t)from->q_heads * desc->v_head_dim : 0;
     size_t kv = (size_t)from->kv_heads * (desc->head_dim + desc->v_head_dim);
-    size_t qkv = latent ? verify_latent_qkv_columns(desc, from->q_heads) : q + kv;
+    size_t qkv = latent ? verify_latent_qkv_columns(desc, from->q_heads) : q + gates + kv;
 
     to->q_head = copy(carver, from->q_head, from->q_heads);
     to->kv_head = copy(carver, from->kv_head, from->kv_heads);
@@ -38,6 +39,7 @@ static void copy_arrays(array_carver *carver, vka_trace *to, const vka_trace *fr
     to->qkv = copy(carver, from->qkv, rows * qkv);
     to->norm_factor = from->norm_factor ? copy(carver, from->norm_factor, rows * 2) : NULL;
     to->q = copy(carver, from->q, rows * q);
+    to->gate = from->gate ? copy(carver, from->gate, rows * from->q_heads * desc->v_head_dim) : NULL;
     to->attention = copy(carver, from->attention, rows * from->q_heads * desc->v_head_dim);
     to->q_latent = copy(carver, from->q_latent, from->q_latent ? rows * desc->q_lora_rank : 0);
     to->q_up = copy(carver, from->q_up, from->q_up ? rows * q_up : 0);

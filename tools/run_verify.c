@@ -28,11 +28,16 @@ const char *run_check_name(run_check check)
 
 /* ---- results ---- */
 
+size_t stage_k_column(const vka_trace *trace, const vka_layer_desc *desc)
+{
+    return (size_t)trace->q_heads * (desc->head_dim + (desc->gate != VKA_GATE_NONE ? desc->v_head_dim : 0));
+}
+
 size_t stage_qkv_columns(const vka_trace *trace, const vka_layer_desc *desc)
 {
     if (desc->kv_lora_rank > 0)
         return verify_latent_qkv_columns(desc, trace->q_heads);
-    return (size_t)(trace->q_heads + trace->kv_heads) * desc->head_dim + (size_t)trace->kv_heads * desc->v_head_dim;
+    return stage_k_column(trace, desc) + (size_t)trace->kv_heads * (desc->head_dim + desc->v_head_dim);
 }
 
 size_t stage_attention_elements(const vka_layer_desc *desc)

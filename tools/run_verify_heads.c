@@ -57,6 +57,33 @@ static const float *row_factor(const head_segment *segment, size_t which)
     return factors ? factors + 2 * (size_t)segment->row + which : NULL;
 }
 
+/* The bias of a query or of its gate: [query | gate] of each head. */
+static const float *q_bias(const head_segment *segment, uint32_t local, bool gate)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const float *bias = segment->chunk->vectors->q_bias;
+    size_t step = (size_t)desc->head_dim * (desc->gate != VKA_GATE_NONE ? 2 : 1);
+
+    return bias ? bias + segment->chunk->trace->q_head[local] * step + (gate ? desc->head_dim : 0) : NULL;
+}
+
+/* The gate of local query head `local`, in the trace. */
+static vka_status check_gate(const head_segment *segment, uint32_t local, vka_error *error)
+{
+    const vka_layer_desc *desc = &segment->chunk->layer->source.desc;
+    const vka_trace *trace = segment->chunk->trace;
+    size_t column = (size_t)local * desc->v_head_dim;
+    verify_epilogue_params params = epilogue_params(segment, (size_t)trace->q_heads * desc->head_dim + column);
+
+    params.head_dim = desc->v_head_dim;
+    params.bias = q_bias(segment, local, true);
+    params.sigmoid = true;
+    params.got_stride = (size_t)trace->q_heads * desc->v_head_dim;
+    params.got = trace->gate + segment->row * params.got_stride + column;
+    params.got_dtype = VKA_F32;
+    return check_epilogue(segment, &params, column, error);
+}
+
 /* Local query head `local`: Q in the trace. */
 static vka_status check_q(const head_segment *segment, uint32_t local, vka_error *error)
 {
@@ -67,7 +94,7 @@ static vka_status check_q(const head_segment *segment, uint32_t local, vka_error
     verify_epilogue_params params = epilogue_params(segment, column);
 
     params.head_dim = desc->head_dim;
-    params.bias = vectors->q_bias ? vectors->q_bias + (size_t)trace->q_head[local] * desc->head_dim : NULL;
+    params.bias = q_bias(segment, local, false);
     params.norm = head_norm(desc, vectors->q_norm, trace->q_head[local]);
     params.factor = row_factor(segment, 0);
     params.turned = true;
@@ -84,8 +111,8 @@ static vka_status check_k_and_v(const head_segment *segment, uint32_t local, vka
     const stage_vectors *vectors = segment->chunk->vectors;
     const vka_trace *trace = segment->chunk->trace;
     size_t head = trace->kv_head[local];
-    size_t k_column = ((size_t)trace->q_heads + local) * desc->head_dim;
-    size_t v_column = ((size_t)trace->q_heads + trace->kv_heads) * desc->head_dim + (size_t)local * desc->v_head_dim;
+    size_t k_first = stage_k_column(trace, desc), k_column = k_first + (size_t)local * desc->head_dim;
+    size_t v_column = k_first + (size_t)trace->kv_heads * desc->head_dim + (size_t)local * desc->v_head_dim;
     verify_epilogue_params k = epilogue_params(segment, k_column);
     verify_epilogue_params v = epilogue_params(segment, v_column);
     vka_status status;
@@ -131,6 +158,8 @@ static vka_status check_attention(const head_segment *segment, uint32_t local, v
         .window = desc->window,
         .softcap = desc->softcap,
         .slope = vectors->slopes ? (double)vectors->slopes[trace->q_head[local]] : 0,
+        .gate = trace->gate ? trace->gate + segment->row * o_stride + column : NULL,
+        .gate_stride = o_stride,
         .sink = vectors->sinks ? &vectors->sinks[trace->q_head[local]] : NULL,
         .got = trace->attention + segment->row * o_stride + column,
         .got_stride = o_stride,
@@ -185,6 +214,8 @@ static vka_status check_heads(const head_segment *segment, vka_error *error)
 
     for (uint32_t q = 0; q < trace->q_heads && !status; q++)
         status = check_q(segment, q, error);
+    for (uint32_t q = 0; trace->gate && q < trace->q_heads && !status; q++)
+        status = check_gate(segment, q, error);
     for (uint32_t h = 0; h < trace->kv_heads && !status; h++)
         status = check_kv_head(segment, h, error);
     return status;

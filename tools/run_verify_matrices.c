@@ -22,19 +22,25 @@ vka_status stage_check_upload(const stage_chunk *chunk, vka_error *error)
 
 /* ---- QKV ---- */
 
-/* Rows head*dim .. of a weight matrix. */
-static vka_tensor head_rows(const vka_tensor *weights, uint32_t head, uint32_t dim)
-{
-    uint64_t stride = weights->row_stride ? weights->row_stride : weights->cols;
-    vka_tensor view = *weights;
+/* The weights of one of Q, its gates, K and V: rows head*step + first .. of a matrix. */
+typedef struct weight_heads {
+    const vka_tensor *weights;
+    uint32_t step, first;
+} weight_heads;
 
-    view.data = (const unsigned char *)weights->data + head * dim * stride * vka_dtype_size(weights->dtype);
+static vka_tensor head_rows(weight_heads of, uint32_t head, uint32_t dim)
+{
+    uint64_t stride = of.weights->row_stride ? of.weights->row_stride : of.weights->cols;
+    uint64_t row = (uint64_t)head * of.step + of.first;
+    vka_tensor view = *of.weights;
+
+    view.data = (const unsigned char *)view.data + row * stride * vka_dtype_size(view.dtype);
     view.rows = dim;
     return view;
 }
 
-/* Heads of Q, K or V: columns of trace->qkv from *column on, which moves behind them. */
-static vka_status check_projected_heads(const stage_chunk *chunk, const vka_tensor *weights, const uint32_t *heads,
+/* Columns of trace->qkv from *column on, which moves behind them. */
+static vka_status check_projected_heads(const stage_chunk *chunk, weight_heads of, const uint32_t *heads,
                                         uint32_t count, uint32_t dim, size_t *column, vka_error *error)
 {
     const vka_layer_desc *desc = &chunk->layer->source.desc;
@@ -48,7 +54,7 @@ static vka_status check_projected_heads(const stage_chunk *chunk, const vka_tens
             .depth = desc->hidden_size,
             .x = trace->hidden,
             .x_stride = desc->hidden_size,
-            .weights = head_rows(weights, heads[i], dim),
+            .weights = head_rows(of, heads[i], dim),
             .stored = vka_layer_weight_dtype(chunk->engine->layer),
             .y = trace->qkv + *column,
             .y_stride = stage_qkv_columns(trace, desc),
@@ -86,6 +92,10 @@ vka_status stage_check_qkv(const stage_chunk *chunk, vka_error *error)
     const vka_layer_weights *weights = &chunk->layer->weights;
     const vka_layer_desc *desc = &chunk->layer->source.desc;
     const vka_trace *trace = chunk->trace;
+    bool gated = desc->gate != VKA_GATE_NONE;
+    uint32_t dim = desc->head_dim, v_dim = desc->v_head_dim, kv_heads = trace->kv_heads;
+    const weight_heads q = {&weights->q, gated ? 2 * dim : dim, 0}, gate = {&weights->q, 2 * dim, dim};
+    const weight_heads k = {&weights->k, dim, 0}, v = {&weights->v, v_dim, 0};
     size_t column = 0;
 
     if (desc->kv_lora_rank > 0) {
@@ -93,16 +103,13 @@ vka_status stage_check_qkv(const stage_chunk *chunk, vka_error *error)
 
         return verify_latent_matrices(&latent, error);
     }
-    vka_status status =
-        check_projected_heads(chunk, &weights->q, trace->q_head, trace->q_heads, desc->head_dim, &column, error);
+    vka_status status = check_projected_heads(chunk, q, trace->q_head, trace->q_heads, dim, &column, error);
 
+    if (!status && gated)
+        status = check_projected_heads(chunk, gate, trace->q_head, trace->q_heads, dim, &column, error);
     if (!status)
-        status =
-            check_projected_heads(chunk, &weights->k, trace->kv_head, trace->kv_heads, desc->head_dim, &column, error);
-    if (!status)
-        status = check_projected_heads(chunk, &weights->v, trace->kv_head, trace->kv_heads, desc->v_head_dim, &column,
-                                       error);
-    return status;
+        status = check_projected_heads(chunk, k, trace->kv_head, kv_heads, dim, &column, error);
+    return status ? status : check_projected_heads(chunk, v, trace->kv_head, kv_heads, v_dim, &column, error);
 }
 
 /* ---- output projection ---- */

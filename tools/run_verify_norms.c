@@ -31,15 +31,17 @@ static void add_head(const stage_chunk *chunk, const vka_trace *trace, const flo
 static void add_device(const stage_chunk *chunk, const vka_trace *trace, row_squares *to)
 {
     size_t dim = chunk->layer->source.desc.head_dim;
+    const vka_layer_desc *desc = &chunk->layer->source.desc;
+    size_t q_step = desc->gate != VKA_GATE_NONE ? 2 * dim : dim, k_first = stage_k_column(trace, desc);
     const stage_vectors *of = chunk->vectors;
 
     for (uint32_t i = 0; i < trace->q_heads; i++)
-        add_head(chunk, trace, of->q_bias ? of->q_bias + trace->q_head[i] * dim : NULL, i * dim, to->q);
+        add_head(chunk, trace, of->q_bias ? of->q_bias + trace->q_head[i] * q_step : NULL, i * dim, to->q);
     for (uint32_t i = 0; i < trace->kv_heads; i++) {
         uint32_t head = trace->kv_head[i];
 
         if (!to->counted[head])
-            add_head(chunk, trace, of->k_bias ? of->k_bias + head * dim : NULL, (trace->q_heads + i) * dim, to->k);
+            add_head(chunk, trace, of->k_bias ? of->k_bias + head * dim : NULL, k_first + i * dim, to->k);
         to->counted[head] = true;
     }
 }

@@ -33,6 +33,8 @@ verify_latent_params stage_latent_params(const stage_chunk *chunk);
 /* Adds a result to the verdict. */
 void stage_note(const stage_chunk *chunk, run_check check, stage_place place, const verify_result *result);
 
+/* The first column of K in trace->qkv, behind Q and its gates. */
+size_t stage_k_column(const vka_trace *trace, const vka_layer_desc *desc);
 /* Columns of trace->qkv. */
 size_t stage_qkv_columns(const vka_trace *trace, const vka_layer_desc *desc);
 

@@ -28,7 +28,8 @@ static pipeline_shape layer_shape(const vka_layer *layer, const vka_cache *cache
                             .pack_dtype = VKA_F32,
                             .attention = attention_of(layer),
                             .epilogues = (gives_kv ? cached | given : cached) |
-                                         (forward_norms_rows(layer) ? 1u << EPILOGUE_SQUARES : 0),
+                                         (forward_norms_rows(layer) ? 1u << EPILOGUE_SQUARES : 0) |
+                                         (layer->desc.gate != VKA_GATE_NONE ? 1u << EPILOGUE_GATE : 0),
                             .reproducible = layer->reproducible};
 
     forward_epilogue_kinds(layer, shape.epilogue);

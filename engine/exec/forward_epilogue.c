@@ -28,6 +28,7 @@ void forward_epilogue_kinds(const vka_layer *layer, epilogue_kind kinds[EPILOGUE
     if (layer->desc.k_out_norm != 0) {
         kinds[EPILOGUE_K_ROWS].norm = EPILOGUE_NORM_HEAD;
     }
+    kinds[EPILOGUE_GATE] = (epilogue_kind){.bias = layer->has_bias, .sigmoid = true};
     kinds[EPILOGUE_SQUARES] =
         (epilogue_kind){.bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv, .squares = true};
     kinds[EPILOGUE_V_ROWS] = (epilogue_kind){.bias = layer->has_bias, .clip = (float)layer->desc.clip_qkv};
@@ -51,8 +52,8 @@ static bool chunk_appends_to(const forward_call *call, uint32_t slab)
     return false;
 }
 
-/* Hazard parts of a slab: K and V never overlap. */
-enum { PART_K = 1, PART_V = 2 };
+/* Hazard parts: K and V of a slab never overlap, nor do queries and gates. */
+enum { PART_K = 1, PART_V = 2, PART_Q = 1, PART_GATE = 2 };
 
 epilogue_push forward_k_push(const forward_call *call, const forward_device *device, epilogue_push shared)
 {
@@ -100,7 +101,25 @@ static vka_status append_to_slab(const forward_call *call, const forward_device 
     return status;
 }
 
-/* Q to float rows. */
+/* Gates behind all rows of queries, where attention reads them. */
+static vka_status record_gate(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
+                              epilogue_step *step, vka_error *error)
+{
+    const vka_layer *layer = call->layer;
+    uint32_t q_columns = device->shard->shard.q_heads * layer->qk_pad;
+
+    step->part = EPILOGUE_GATE;
+    step->target_part = PART_GATE;
+    step->push.head_dim = layer->desc.v_head_dim;
+    step->push.head_pad = layer->v_pad;
+    step->push.src_offset = step->push.bias_offset = q_columns;
+    step->push.dst_offset = chunk->rows * q_columns;
+    step->push.dst_stride = layer_gate_columns(layer, &device->shard->shard);
+    step->push.dst_head_stride = layer->v_pad;
+    return step_epilogue(rec, &device->set, step, error);
+}
+
+/* Q to float rows, and its gates. */
 static vka_status record_q(forward_call *call, const forward_chunk *chunk, forward_device *device, recorder *rec,
                            epilogue_step *step, vka_error *error)
 {
@@ -109,12 +128,14 @@ static vka_status record_q(forward_call *call, const forward_chunk *chunk, forwa
 
     step->part = EPILOGUE_Q;
     step->target = forward_scratch(device, chunk, EXEC_SCRATCH_Q);
-    step->target_part = HAZARD_WHOLE;
+    step->target_part = PART_Q;
     step->push.heads = shard->q_heads;
     step->push.norm_offset = layer_qkv_columns(layer, shard);
     step->push.dst_stride = shard->q_heads * layer->qk_pad;
     step->push.dst_head_stride = layer->qk_pad;
-    return step_epilogue(rec, &device->set, step, error);
+    vka_status status = step_epilogue(rec, &device->set, step, error);
+    return status == VKA_OK && layer->desc.gate != VKA_GATE_NONE ? record_gate(call, chunk, device, rec, step, error)
+                                                                 : status;
 }
 
 vka_status forward_record_epilogue(forward_call *call, const forward_chunk *chunk, forward_device *device,

@@ -27,15 +27,19 @@ static uint64_t largest(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Of one query head: the query and its gate. */
+static uint32_t q_columns(const vka_layer *layer)
+{
+    return layer->qk_pad + (layer->desc.gate != VKA_GATE_NONE ? layer->v_pad : 0);
+}
+
 /* Bytes of the widest scratch tensor, per row. */
 static uint64_t widest_row(const forward_call *call, width w)
 {
     const vka_layer *layer = call->layer;
-    uint64_t qkv = (uint64_t)w.q_heads * layer->qk_pad + (uint64_t)w.kv_heads * (layer->qk_pad + layer->v_pad);
+    uint64_t qkv = (uint64_t)w.q_heads * q_columns(layer) + (uint64_t)w.kv_heads * (layer->qk_pad + layer->v_pad);
     uint64_t widest = largest(qkv, rows_stride(w.q_heads * layer->v_pad));
 
-    widest =
-        largest(widest, (uint64_t)w.q_heads * (layer->qk_pad + (layer->desc.gate != VKA_GATE_NONE ? layer->v_pad : 0)));
     widest = largest(widest, largest(layer->hidden_stride, layer->kv_hidden_stride));
     widest = largest(widest, latent_widest_row(layer, w.q_heads));
     widest = largest(widest, (uint64_t)layer->hidden_pad * w.partials);
@@ -46,7 +50,7 @@ static double projection_flops(const forward_call *call, width w)
 {
     const vka_layer *layer = call->layer;
     double columns =
-        (double)w.q_heads * (layer->qk_pad + layer->v_pad) + (double)w.kv_heads * (layer->qk_pad + layer->v_pad);
+        (double)w.q_heads * (q_columns(layer) + layer->v_pad) + (double)w.kv_heads * (layer->qk_pad + layer->v_pad);
 
     if (layer_is_latent(layer)) {
         return latent_projection_flops(layer, w.q_heads);

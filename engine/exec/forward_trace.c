@@ -9,7 +9,7 @@
 
 /* Host copies of one device's stages. */
 typedef struct trace_copy {
-    float *hidden, *qkv, *q, *attention, *partial;
+    float *hidden, *qkv, *q, *gate, *attention, *partial;
     float *q_latent, *q_up, *latents; /* latent attention only */
     uint32_t *partial_rank;
 } trace_copy;
@@ -54,6 +54,7 @@ typedef struct traced_stage {
     uint32_t rows;
     uint32_t count; /* of runs */
     column_run runs[4];
+    uint32_t first; /* float of the first row */
 } traced_stage;
 
 /* What is left of rows of `stride` behind `used` columns. */
@@ -72,10 +73,16 @@ static uint32_t list_heads(const vka_layer *layer, const vka_shard *shard, uint3
     const column_run v = {shard->kv_heads, v_dim, layer->v_pad, 0, 0}, o = {shard->q_heads, v_dim, layer->v_pad, 0, 0};
     const column_run rest = tail(layer_attention_stride(layer, shard), shard->q_heads * layer->v_pad);
 
-    out[0] = (traced_stage){EXEC_SCRATCH_QKV, 0, &copy->qkv, rows, 3, {q, k, v}};
-    out[1] = (traced_stage){EXEC_SCRATCH_Q, 0, &copy->q, rows, 1, {q}};
-    out[2] = (traced_stage){EXEC_SCRATCH_ATTENTION, 0, &copy->attention, rows, 2, {o, rest}};
-    return 3;
+    bool gated = layer->desc.gate != VKA_GATE_NONE;
+
+    out[0] = gated ? (traced_stage){EXEC_SCRATCH_QKV, 0, &copy->qkv, rows, 4, {q, o, k, v}, 0}
+                   : (traced_stage){EXEC_SCRATCH_QKV, 0, &copy->qkv, rows, 3, {q, k, v}, 0};
+    out[1] = (traced_stage){EXEC_SCRATCH_Q, 0, &copy->q, rows, 1, {q}, 0};
+    out[2] = (traced_stage){EXEC_SCRATCH_ATTENTION, 0, &copy->attention, rows, 2, {o, rest}, 0};
+    if (gated) {
+        out[3] = (traced_stage){EXEC_SCRATCH_Q, 0, &copy->gate, rows, 1, {o}, rows * shard->q_heads * layer->qk_pad};
+    }
+    return gated ? 4 : 3;
 }
 
 static uint32_t list_latent(const vka_layer *layer, const vka_shard *shard, uint32_t rows, trace_copy *copy,
@@ -96,15 +103,15 @@ static uint32_t list_latent(const vka_layer *layer, const vka_shard *shard, uint
     const column_run values_tail = tail(layer_values_stride(layer, shard), heads * part->value);
 
     if (part->rank > 0) {
-        out[count++] = (traced_stage){EXEC_SCRATCH_QKV, 0, &copy->qkv, rows, 2, {rank, kv}};
-        out[count++] = (traced_stage){EXEC_SCRATCH_Q_LATENT, 0, &copy->q_latent, rows, 2, {rank, rank_tail}};
-        out[count++] = (traced_stage){EXEC_SCRATCH_Q_UP, 0, &copy->q_up, rows, 3, {plain, rotary, q_tail}};
+        out[count++] = (traced_stage){EXEC_SCRATCH_QKV, 0, &copy->qkv, rows, 2, {rank, kv}, 0};
+        out[count++] = (traced_stage){EXEC_SCRATCH_Q_LATENT, 0, &copy->q_latent, rows, 2, {rank, rank_tail}, 0};
+        out[count++] = (traced_stage){EXEC_SCRATCH_Q_UP, 0, &copy->q_up, rows, 3, {plain, rotary, q_tail}, 0};
     } else {
-        out[count++] = (traced_stage){EXEC_SCRATCH_QKV, 0, &copy->qkv, rows, 3, {plain, rotary, kv}};
+        out[count++] = (traced_stage){EXEC_SCRATCH_QKV, 0, &copy->qkv, rows, 3, {plain, rotary, kv}, 0};
     }
-    out[count++] = (traced_stage){EXEC_SCRATCH_Q, 0, &copy->q, rows, 1, {query}};
-    out[count++] = (traced_stage){EXEC_SCRATCH_ATTENTION, 0, &copy->latents, rows, 2, {sums, sums_tail}};
-    out[count++] = (traced_stage){EXEC_SCRATCH_VALUES, 0, &copy->attention, rows, 2, {values, values_tail}};
+    out[count++] = (traced_stage){EXEC_SCRATCH_Q, 0, &copy->q, rows, 1, {query}, 0};
+    out[count++] = (traced_stage){EXEC_SCRATCH_ATTENTION, 0, &copy->latents, rows, 2, {sums, sums_tail}, 0};
+    out[count++] = (traced_stage){EXEC_SCRATCH_VALUES, 0, &copy->attention, rows, 2, {values, values_tail}, 0};
     return count;
 }
 
@@ -118,7 +125,9 @@ static vka_status read_stage(const forward_call *call, const forward_device *dev
     if (*stage->out == NULL) {
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for %zu traced values", floats);
     }
-    vka_status status = staged_download(device->device->gpu, buffer, 0, floats * sizeof(float), *stage->out, error);
+    uint64_t offset = stage->first * sizeof(float);
+    vka_status status =
+        staged_download(device->device->gpu, buffer, offset, floats * sizeof(float), *stage->out, error);
     drop_padding(*stage->out, stage->rows, stage->runs, stage->count);
     return status;
 }
@@ -134,14 +143,14 @@ static vka_status read_stages(const forward_call *call, const forward_chunk *chu
     const column_run partial = {1, hidden, layer->hidden_pad, 0, 0};
     bool appends = call->pass == FORWARD_APPEND;
     traced_stage stages[MOST_STAGES] = {
-        {EXEC_SCRATCH_HIDDEN, chunk->slot, &copy->hidden, chunk->rows, 1, {appends ? other : own}},
+        {EXEC_SCRATCH_HIDDEN, chunk->slot, &copy->hidden, chunk->rows, 1, {appends ? other : own}, 0},
     };
     uint32_t count = 1;
     vka_status status = VKA_OK;
 
     count += layer_is_latent(layer) ? list_latent(layer, shard, chunk->rows, copy, stages + count)
                                     : list_heads(layer, shard, chunk->rows, copy, stages + count);
-    stages[count++] = (traced_stage){EXEC_SCRATCH_PARTIAL, chunk->slot, &copy->partial, partial_rows, 1, {partial}};
+    stages[count++] = (traced_stage){EXEC_SCRATCH_PARTIAL, chunk->slot, &copy->partial, partial_rows, 1, {partial}, 0};
     count = appends ? 2 : count; /* hidden states and qkv */
     for (uint32_t i = 0; status == VKA_OK && i < count; i++) {
         status = read_stage(call, device, &stages[i], error);
@@ -155,6 +164,7 @@ static void free_copy(trace_copy *copy, const vka_allocator *allocator)
     vka_free(allocator, copy->qkv);
     vka_free(allocator, copy->q);
     vka_free(allocator, copy->attention);
+    vka_free(allocator, copy->gate);
     vka_free(allocator, copy->partial);
     vka_free(allocator, copy->q_latent);
     vka_free(allocator, copy->q_up);
@@ -194,6 +204,7 @@ static vka_status call_back(const forward_call *call, const forward_chunk *chunk
                              .qkv = copy->qkv,
                              .norm_factor = forward_norms_rows(call->layer) ? factors : NULL,
                              .q = copy->q,
+                             .gate = copy->gate,
                              .attention = copy->attention,
                              .appends = call->pass == FORWARD_APPEND,
                              .partials = call->pass == FORWARD_APPEND ? 0 : layer_partials(call->layer, shard),

@@ -9,7 +9,6 @@
 #include "exec/limits.h"
 #include "exec/rows.h"
 #include "exec/shard_weights.h"
-#include "exec/unsupported.h"
 
 uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard)
 {
@@ -17,7 +16,7 @@ uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard)
         return layer->latent.rank > 0 ? layer->latent.rank
                                       : shard->q_heads * (layer->latent.plain + layer->latent.rotary);
     }
-    return shard->q_heads * layer->qk_pad;
+    return shard->q_heads * layer->qk_pad + layer_gate_columns(layer, shard);
 }
 
 uint32_t layer_v_column(const vka_layer *layer, const vka_shard *shard)
@@ -161,9 +160,6 @@ vka_status exec_layer_create(vka_layer **out, vka_context *context, const vka_la
 
     if (status == VKA_OK) {
         status = vka_layer_desc_resolve(&desc, error);
-    }
-    if (status == VKA_OK) {
-        status = unsupported_check(&desc, error);
     }
     if (status != VKA_OK) {
         return status;

@@ -11,9 +11,9 @@
 
 typedef struct layer_device {
     vka_shard shard;
-    weight_matrix qkv;    /* rows: local Q heads (qk_pad each), K heads (qk_pad), V heads (v_pad) */
-    weight_matrix kv;     /* K and V heads, if not causal: their rows are projected apart, and qkv holds Q heads only */
-    weight_matrix output; /* rows: hidden; columns: local Q heads (o_pad each) */
+    weight_matrix qkv; /* rows: local Q heads (qk_pad each), their gates (v_pad), K heads (qk_pad), V heads (v_pad) */
+    weight_matrix kv;  /* K and V heads, if not causal: their rows are projected apart, and qkv holds Q heads only */
+    weight_matrix output;           /* rows: hidden; columns: local Q heads (o_pad each) */
     weight_matrix q_up, k_up, v_up; /* latent attention only: see latent.h, as for the order of qkv and constants */
     gpu_buffer *constants; /* biases in the order and padding of qkv's rows, then q norm, k norm, k_out norm (qk_pad
                               each, or that for each head where norms go over the full width) */
@@ -41,7 +41,7 @@ struct vka_layer {
     const float **partials; /* room for the host addresses of all partials of a call */
 };
 
-/* Columns of the qkv rows of `device`: Q at 0, K and V at the returned offsets. */
+/* Columns of the qkv rows of `device`: Q at 0, gates behind it, K and V at the returned offsets. */
 uint32_t layer_k_column(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_v_column(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_qkv_columns(const vka_layer *layer, const vka_shard *shard);
@@ -53,8 +53,8 @@ uint32_t layer_norm_floats(const vka_layer *layer, uint32_t heads);
 uint64_t layer_constants(const vka_layer *layer, const vka_shard *shard);
 /* Floats between rows of attention outputs on the device, and of what the output projection takes. */
 uint32_t layer_attention_stride(const vka_layer *layer, const vka_shard *shard);
-/* Floats of a row of gates on the device, heads v_pad apart; 0 without a gate. The rows lie in EXEC_SCRATCH_Q behind all
- * rows of queries, since attention reads both from one buffer. */
+/* Floats of a row of gates on the device, heads v_pad apart; 0 without a gate. The rows lie in EXEC_SCRATCH_Q behind
+ * all rows of queries, since attention reads both from one buffer. */
 uint32_t layer_gate_columns(const vka_layer *layer, const vka_shard *shard);
 uint32_t layer_values_stride(const vka_layer *layer, const vka_shard *shard);
 /* Partial sums that a device hands over: one, or one per rank when reproducible; 0 for an idle device. */

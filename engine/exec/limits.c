@@ -27,7 +27,8 @@ vka_status limits_check_layer(const vka_layer *layer, uint32_t device, vka_error
     const vka_caps *caps = gpu_device_caps(layer->context->devices[device].gpu);
     const vka_shard *shard = &layer->devices[device].shard;
     uint64_t columns = layer_qkv_columns(layer, shard);
-    uint64_t q_columns = (uint64_t)shard->q_heads * layer->qk_pad, o_columns = (uint64_t)shard->q_heads * layer->o_pad;
+    uint64_t q_columns = (uint64_t)shard->q_heads * layer->qk_pad + layer_gate_columns(layer, shard),
+             o_columns = (uint64_t)shard->q_heads * layer->o_pad;
     const vka_latent *part = &layer->latent; /* zeros, which fit, unless attention is latent */
     uint64_t size = vka_dtype_size(layer->weight_dtype);
     const char *fewer_heads = "raise tp, or place fewer ranks on this device";

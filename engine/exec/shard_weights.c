@@ -31,6 +31,22 @@ static row_origin head_row(const vka_tensor *matrix, const vka_tensor *bias, con
     return (row_origin){matrix, bias, (uint64_t)heads[row / pad] * dim + i, i >= dim};
 }
 
+/* Rows of Q, then those of its gates; the tensor holds [query | gate] of each head. */
+static row_origin q_origin(const shard_source *source, uint32_t row)
+{
+    const vka_layer *layer = source->layer;
+    const vka_layer_weights *w = source->weights;
+    uint32_t dim = layer->desc.head_dim, gates = source->shard->q_heads * layer->qk_pad;
+    bool gate = row >= gates;
+    row_origin origin =
+        head_row(&w->q, &w->q_bias, source->shard->q_head, gate ? row - gates : row, dim, layer->qk_pad);
+
+    if (layer->desc.gate != VKA_GATE_NONE) {
+        origin.row += origin.row / dim * dim + (gate ? dim : 0);
+    }
+    return origin;
+}
+
 static row_origin qkv_origin(const shard_source *source, uint32_t row)
 {
     const vka_layer *layer = source->layer;
@@ -38,7 +54,7 @@ static row_origin qkv_origin(const shard_source *source, uint32_t row)
     uint32_t k_first = layer_k_column(layer, source->shard), v_first = layer_v_column(layer, source->shard);
 
     if (row < k_first) {
-        return head_row(&w->q, &w->q_bias, source->shard->q_head, row, layer->desc.head_dim, layer->qk_pad);
+        return q_origin(source, row);
     }
     if (row < v_first) {
         return head_row(&w->k, &w->k_bias, source->shard->kv_head, row - k_first, layer->desc.head_dim, layer->qk_pad);

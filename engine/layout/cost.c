@@ -55,8 +55,9 @@ static uint64_t count_weights(const vka_layer_desc *layer, const vka_device_cost
     vka_latent part = vka_latent_of(layer);
     uint64_t q_rows = (uint64_t)cost->q_heads * (part.plain + part.rotary);
 
-    if (layer->kv_lora_rank == 0) /* rows of q, columns of o; rows of k, rows of v */
-        return (cost->q_heads * hidden + cost->kv_heads * (uint64_t)layer->kv_hidden_size) * (k_dim + v_dim);
+    if (layer->kv_lora_rank == 0) /* q, o; k, v; gates */
+        return (cost->q_heads * hidden + cost->kv_heads * (uint64_t)layer->kv_hidden_size) * (k_dim + v_dim) +
+               (layer->gate != VKA_GATE_NONE ? cost->q_heads * hidden * v_dim : 0);
     return q_rows * (part.rank > 0 ? part.rank : hidden) + part.rank * hidden + /* q, q_a */
            (uint64_t)cost->kv_heads * (part.latent + part.rotary) * hidden +    /* kv_a */
            cost->q_heads * (uint64_t)part.latent * (part.plain + part.value) +  /* kv_b */

@@ -110,6 +110,12 @@ static vka_status resolve_attention(vka_layer_desc *desc, vka_error *error)
         status = check_choice("gate", (int)desc->gate, VKA_GATE_SIGMOID, "none, sigmoid", error);
     if (status != VKA_OK)
         return status;
+    if (desc->gate != VKA_GATE_NONE && desc->v_head_dim != desc->head_dim)
+        return vka_fail(
+            error, VKA_ERR_ARGUMENT,
+            "v_head_dim is %u and head_dim %u, expected the same: a gate has one value for each element of a "
+            "head's output",
+            desc->v_head_dim, desc->head_dim);
     if (desc->window_right > 0 && desc->attend == VKA_ATTEND_CAUSAL)
         return vka_fail(error, VKA_ERR_ARGUMENT, "window_right is %u, but a causal layer sees no key to the right",
                         desc->window_right);

@@ -64,9 +64,11 @@ typedef struct vka_trace {
     const uint32_t *q_head;       /* [q_heads] numbers in the whole layer, ascending */
     const uint32_t *kv_head;      /* [kv_heads] numbers in the whole layer, ascending */
     const float *hidden;          /* [rows, hidden] what was uploaded */
-    const float *qkv;             /* [rows, q_heads*head_dim + kv_heads*head_dim + kv_heads*v_head_dim], Q | K | V */
+    const float *qkv;             /* [rows, q_heads*head_dim + kv_heads*head_dim + kv_heads*v_head_dim], Q | K | V; with
+                                     a gate Q | gates [q_heads*v_head_dim] | K | V */
     const float *norm_factor;     /* [rows, 2] QK-norm over the full width: 1 / root mean square of Q and of K; else NULL */
     const float *q;               /* [rows, q_heads*head_dim] after bias, norm, RoPE */
+    const float *gate;            /* [rows, q_heads*v_head_dim] sigmoid of the gates; NULL without */
     const float *attention;       /* [rows, q_heads*v_head_dim] */
     uint32_t partials;            /* 1, or the number of ranks on this device when reproducible */
     const uint32_t *partial_rank; /* [partials] the rank, or UINT32_MAX for the sum over the device's ranks */

@@ -87,11 +87,22 @@ static vka_status check_heads(stage_checker *checker, const vka_trace *trace)
                            trace->device);
 }
 
+static bool gated(const vka_layer_desc *desc)
+{
+    return desc->gate != VKA_GATE_NONE;
+}
+
+/* The first column of K, behind Q and its gates. */
+static size_t k_column(const vka_layer_desc *desc, const vka_trace *trace)
+{
+    return (size_t)trace->q_heads * (desc->head_dim + (gated(desc) ? desc->v_head_dim : 0));
+}
+
 static size_t qkv_columns(const stage_checker *checker, const vka_trace *trace)
 {
     const vka_layer_desc *desc = &checker->rig->desc;
 
-    return (size_t)(trace->q_heads + trace->kv_heads) * desc->head_dim + (size_t)trace->kv_heads * desc->v_head_dim;
+    return k_column(desc, trace) + (size_t)trace->kv_heads * (desc->head_dim + desc->v_head_dim);
 }
 
 /* ---- matrices ---- */
@@ -125,7 +136,7 @@ static size_t stride_of(const vka_tensor *tensor)
 
 /* One head's rows of a weight matrix against its columns of the projection. */
 static vka_status check_projected_head(stage_checker *checker, const vka_trace *trace, const vka_tensor *weights,
-                                       uint32_t head, uint32_t dim, size_t column)
+                                       uint64_t first_row, uint32_t dim, size_t column)
 {
     vka_tensor rows = *weights;
     verify_result result = {0};
@@ -138,8 +149,7 @@ static vka_status check_projected_head(stage_checker *checker, const vka_trace *
                                        .y = trace->qkv + column,
                                        .y_stride = qkv_columns(checker, trace)};
 
-    rows.data =
-        (const unsigned char *)weights->data + (size_t)head * dim * stride_of(weights) * vka_dtype_size(weights->dtype);
+    rows.data = (const unsigned char *)weights->data + first_row * stride_of(weights) * vka_dtype_size(weights->dtype);
     rows.rows = dim;
     params.weights = rows;
     vka_status status = verify_projection(&params, &result, &checker->error);
@@ -172,22 +182,25 @@ static vka_status check_qkv(stage_checker *checker, const vka_trace *trace)
 {
     const vka_layer_desc *desc = &checker->rig->desc;
     const vka_layer_weights *w = &checker->rig->weights;
-    size_t k = (size_t)trace->q_heads * desc->head_dim, v = k + (size_t)trace->kv_heads * desc->head_dim;
+    size_t dim = desc->head_dim, v_dim = desc->v_head_dim, step = gated(desc) ? 2 * dim : dim;
+    size_t k = k_column(desc, trace), v = k + trace->kv_heads * dim;
     vka_status status = VKA_OK;
 
     if (desc->kv_lora_rank > 0) {
         const verify_latent_params latent = latent_params(checker, trace);
         return verify_latent_matrices(&latent, &checker->error);
     }
-    for (uint32_t i = 0; status == VKA_OK && !trace->appends && i < trace->q_heads; i++)
+    for (uint32_t i = 0; status == VKA_OK && !trace->appends && i < trace->q_heads; i++) {
+        uint64_t row = trace->q_head[i] * step;
+        status = check_projected_head(checker, trace, &w->q, row, desc->head_dim, i * dim);
+        if (status == VKA_OK && gated(desc))
+            status = check_projected_head(checker, trace, &w->q, row + dim, desc->head_dim, (trace->q_heads + i) * dim);
+    }
+    for (uint32_t i = 0; status == VKA_OK && has_kv(checker, trace) && i < trace->kv_heads; i++)
+        status = check_projected_head(checker, trace, &w->k, trace->kv_head[i] * dim, desc->head_dim, k + i * dim);
+    for (uint32_t i = 0; status == VKA_OK && has_kv(checker, trace) && i < trace->kv_heads; i++)
         status =
-            check_projected_head(checker, trace, &w->q, trace->q_head[i], desc->head_dim, (size_t)i * desc->head_dim);
-    for (uint32_t i = 0; status == VKA_OK && has_kv(checker, trace) && i < trace->kv_heads; i++)
-        status = check_projected_head(checker, trace, &w->k, trace->kv_head[i], desc->head_dim,
-                                      k + (size_t)i * desc->head_dim);
-    for (uint32_t i = 0; status == VKA_OK && has_kv(checker, trace) && i < trace->kv_heads; i++)
-        status = check_projected_head(checker, trace, &w->v, trace->kv_head[i], desc->v_head_dim,
-                                      v + (size_t)i * desc->v_head_dim);
+            check_projected_head(checker, trace, &w->v, trace->kv_head[i] * v_dim, desc->v_head_dim, v + i * v_dim);
     return status;
 }
 
@@ -270,6 +283,12 @@ static const float *bias_of(const vka_tensor *bias, uint32_t head, uint32_t dim)
     return bias->data != NULL ? (const float *)bias->data + (size_t)head * dim : NULL;
 }
 
+/* Of a query or of its gate: [query | gate] of each head. */
+static const float *q_bias_of(const vka_layer_desc *desc, const vka_layer_weights *w, uint32_t head, bool gate)
+{
+    return bias_of(&w->q_bias, gated(desc) ? 2 * head + (gate ? 1 : 0) : head, desc->head_dim);
+}
+
 static bool norms_rows(const vka_layer_desc *desc)
 {
     return desc->qk_norm == VKA_QK_NORM_FULL_WIDTH;
@@ -310,7 +329,7 @@ static vka_status check_q(stage_checker *checker, const segment *s, uint32_t loc
     const vka_layer_weights *w = &checker->rig->weights;
     size_t stride = (size_t)s->trace->q_heads * desc->head_dim, column = (size_t)local * desc->head_dim;
     verify_epilogue_params params = {.head_dim = desc->head_dim,
-                                     .bias = bias_of(&w->q_bias, s->trace->q_head[local], desc->head_dim),
+                                     .bias = q_bias_of(desc, w, s->trace->q_head[local], false),
                                      .norm = norm_of(desc, &w->q_norm, s->trace->q_head[local]),
                                      .factor = factor_of(s, 0),
                                      .turned = true,
@@ -321,14 +340,27 @@ static vka_status check_q(stage_checker *checker, const segment *s, uint32_t loc
     return check_epilogue(checker, s, &params, column);
 }
 
+static vka_status check_gate(stage_checker *checker, const segment *s, uint32_t local)
+{
+    const vka_layer_desc *desc = &checker->rig->desc;
+    size_t stride = (size_t)s->trace->q_heads * desc->v_head_dim, column = (size_t)local * desc->v_head_dim;
+    verify_epilogue_params params = {.head_dim = desc->v_head_dim,
+                                     .bias = q_bias_of(desc, &checker->rig->weights, s->trace->q_head[local], true),
+                                     .sigmoid = true,
+                                     .got = s->trace->gate + s->row * stride + column,
+                                     .got_stride = stride,
+                                     .got_dtype = VKA_F32};
+
+    return check_epilogue(checker, s, &params, (size_t)s->trace->q_heads * desc->head_dim + column);
+}
+
 static vka_status check_k_and_v(stage_checker *checker, const segment *s, uint32_t local)
 {
     const vka_layer_desc *desc = &checker->rig->desc;
     const vka_layer_weights *w = &checker->rig->weights;
     uint32_t head = s->trace->kv_head[local];
-    size_t k_column = ((size_t)s->trace->q_heads + local) * desc->head_dim;
-    size_t v_column =
-        ((size_t)s->trace->q_heads + s->trace->kv_heads) * desc->head_dim + (size_t)local * desc->v_head_dim;
+    size_t k_first = k_column(desc, s->trace), k_own = k_first + (size_t)local * desc->head_dim;
+    size_t v_own = k_first + (size_t)s->trace->kv_heads * desc->head_dim + (size_t)local * desc->v_head_dim;
     verify_epilogue_params k = {.head_dim = desc->head_dim,
                                 .bias = bias_of(&w->k_bias, head, desc->head_dim),
                                 .norm = norm_of(desc, &w->k_norm, head),
@@ -342,9 +374,9 @@ static vka_status check_k_and_v(stage_checker *checker, const segment *s, uint32
                                 .got = s->v + (size_t)s->position * desc->v_head_dim,
                                 .got_stride = desc->v_head_dim,
                                 .got_dtype = vka_cache_dtype(checker->rig->cache)};
-    vka_status status = check_epilogue(checker, s, &k, k_column);
+    vka_status status = check_epilogue(checker, s, &k, k_own);
 
-    return status == VKA_OK ? check_epilogue(checker, s, &v, v_column) : status;
+    return status == VKA_OK ? check_epilogue(checker, s, &v, v_own) : status;
 }
 
 static vka_status check_attention(stage_checker *checker, const segment *s, uint32_t local)
@@ -355,29 +387,31 @@ static vka_status check_attention(stage_checker *checker, const segment *s, uint
     const vka_layer_weights *w = &checker->rig->weights;
     const float *slope = bias_of(&w->alibi_slopes, s->trace->q_head[local], 1);
     verify_result result = {0};
-    const verify_attention_params params = {.rows = s->rows,
-                                            .keys = s->keys,
-                                            .qk_dim = desc->head_dim,
-                                            .v_dim = desc->v_head_dim,
-                                            .q = s->trace->q + s->row * q_stride + (size_t)local * desc->head_dim,
-                                            .q_stride = q_stride,
-                                            .k = s->k,
-                                            .v = s->v,
-                                            .k_key_stride = desc->head_dim,
-                                            .v_key_stride = desc->v_head_dim,
-                                            .kv_heads = 1,
-                                            .scale = desc->scale,
-                                            .position = s->position,
-                                            .causal = desc->attend == VKA_ATTEND_CAUSAL,
-                                            .window = desc->window,
-                                            .window_right = desc->window_right,
-                                            .softcap = desc->softcap,
-                                            .slope = slope != NULL ? (double)*slope : 0,
-                                            .sink = bias_of(&w->sinks, s->trace->q_head[local], 1),
-                                            .got = s->trace->attention + s->row * o_stride +
-                                                   (size_t)local * desc->v_head_dim,
-                                            .got_stride = o_stride,
-                                            .mutant = checker->report.mutant};
+    const verify_attention_params params = {
+        .rows = s->rows,
+        .keys = s->keys,
+        .qk_dim = desc->head_dim,
+        .v_dim = desc->v_head_dim,
+        .q = s->trace->q + s->row * q_stride + (size_t)local * desc->head_dim,
+        .q_stride = q_stride,
+        .k = s->k,
+        .v = s->v,
+        .k_key_stride = desc->head_dim,
+        .v_key_stride = desc->v_head_dim,
+        .kv_heads = 1,
+        .scale = desc->scale,
+        .position = s->position,
+        .causal = desc->attend == VKA_ATTEND_CAUSAL,
+        .window = desc->window,
+        .window_right = desc->window_right,
+        .softcap = desc->softcap,
+        .slope = slope != NULL ? (double)*slope : 0,
+        .gate = s->trace->gate != NULL ? s->trace->gate + s->row * o_stride + (size_t)local * desc->v_head_dim : NULL,
+        .gate_stride = o_stride,
+        .sink = bias_of(&w->sinks, s->trace->q_head[local], 1),
+        .got = s->trace->attention + s->row * o_stride + (size_t)local * desc->v_head_dim,
+        .got_stride = o_stride,
+        .mutant = checker->report.mutant};
     vka_status status = verify_attention(&params, &result, NULL, &checker->error);
 
     return note(checker, STAGE_ATTENTION, status, &result);
@@ -446,6 +480,8 @@ static vka_status check_segment_heads(stage_checker *checker, segment *s)
 
     for (uint32_t q = 0; status == VKA_OK && !s->trace->appends && q < s->trace->q_heads; q++)
         status = check_q(checker, s, q);
+    for (uint32_t q = 0; status == VKA_OK && s->trace->gate != NULL && q < s->trace->q_heads; q++)
+        status = check_gate(checker, s, q);
     for (uint32_t h = 0; status == VKA_OK && h < s->trace->kv_heads; h++)
         status = check_kv_head(checker, s, h);
     return status;
@@ -568,13 +604,13 @@ static vka_status keep_squares(stage_checker *checker, const vka_trace *trace)
     if (memcmp(chunk->factors, trace->norm_factor, bytes) != 0)
         return vka_fail(&checker->error, VKA_ERR_ARGUMENT, "device %u has other norm factors", trace->device);
     for (uint32_t i = 0; i < trace->q_heads; i++)
-        add_squares(checker, trace, bias_of(&w->q_bias, trace->q_head[i], desc->head_dim), (size_t)i * desc->head_dim,
+        add_squares(checker, trace, q_bias_of(desc, w, trace->q_head[i], false), (size_t)i * desc->head_dim,
                     chunk->squares);
     for (uint32_t i = 0; i < trace->kv_heads; i++) {
         uint32_t head = trace->kv_head[i];
         if (!checker->counted[head])
             add_squares(checker, trace, bias_of(&w->k_bias, head, desc->head_dim),
-                        ((size_t)trace->q_heads + i) * desc->head_dim, chunk->squares + trace->rows);
+                        k_column(desc, trace) + (size_t)i * desc->head_dim, chunk->squares + trace->rows);
         checker->counted[head] = true;
     }
     return VKA_OK;

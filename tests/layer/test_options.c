@@ -40,6 +40,24 @@ static void every_option_at_every_tp(void **state)
     }
 }
 
+/* [query | gate] of each head; the gate is neither normed nor turned. */
+static void gates(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
+        layer_case setup = base;
+        setup.tp = grids[i].tp;
+        setup.place = grids[i].place;
+        setup.reproducible = i % 2;
+        setup.qkv_bias = i < 2;
+        setup.desc.gate = VKA_GATE_SIGMOID;
+        setup.desc.qk_norm = i == 1 ? VKA_QK_NORM_FULL_WIDTH : VKA_QK_NORM_PER_HEAD;
+        setup.desc.attend = i == 2 ? VKA_ATTEND_FULL : VKA_ATTEND_CAUSAL;
+        setup.cache = i % 2 == 0 ? VKA_F32 : VKA_F16;
+        run_case(harness_context(), &setup);
+    }
+}
+
 /* A norm over all heads: the sums of squares go from device to device. */
 static void norms_over_the_full_width(void **state)
 {
@@ -149,11 +167,9 @@ static void a_forgotten_option_is_found(void **state)
 int run_options_tests(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option_at_every_tp),
-        cmocka_unit_test(norms_over_the_full_width),
-        cmocka_unit_test(wide_norms_do_not_depend_on_placement),
-        cmocka_unit_test(a_wrong_factor_is_found),
-        cmocka_unit_test(a_forgotten_option_is_found),
+        cmocka_unit_test(every_option_at_every_tp),  cmocka_unit_test(gates),
+        cmocka_unit_test(norms_over_the_full_width), cmocka_unit_test(wide_norms_do_not_depend_on_placement),
+        cmocka_unit_test(a_wrong_factor_is_found),   cmocka_unit_test(a_forgotten_option_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
