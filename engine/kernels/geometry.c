@@ -31,7 +31,7 @@ uint64_t vka_gemm_max_cols(const vka_caps *caps)
     for (uint32_t i = 0; i < vka_variant_rows(); i++) {
         const vka_variant *row = vka_variant_row(i);
         bool projects = row->kernel == VKA_KERNEL_GEMM || row->kernel == VKA_KERNEL_GEMV;
-        if (projects && !row->absent && row->tile_cols < narrowest)
+        if (projects && row->tile_cols < narrowest && vka_variant_runs(row, row->kernel, row->dtype, caps))
             narrowest = row->tile_cols;
     }
     return (uint64_t)narrowest * caps->max_groups[0];

@@ -84,7 +84,7 @@ bool vka_variant_reason(uint32_t index, const vka_caps *caps, const char *forced
 /* ---- dispatch geometry: how many workgroups a variant needs ---- */
 
 void vka_groups_gemm(const vka_variant *variant, const gemm_push *push, uint32_t groups[3]); /* GEMM, GEMV: one product */
-/* Columns of the result that one dispatch of any GEMM or GEMV can have on a device. */
+/* Columns of the result that one dispatch can have, of any GEMM or GEMV that the device can run. */
 uint64_t vka_gemm_max_cols(const vka_caps *caps);
 void vka_groups_epilogue(const vka_variant *variant, const epilogue_push *push, uint32_t groups[3]);
 void vka_groups_attention(const vka_variant *variant, uint32_t tiles, uint32_t head_records, uint32_t groups[3]);
