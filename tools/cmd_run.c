@@ -46,8 +46,10 @@ static vka_status settle_options(run_options *options, vka_error *error)
 }
 
 /* The engine says so too, but only once devices are open. */
-static vka_status check_runs(vka_grid grid, vka_error *error)
+static vka_status check_runs(const run_options *options, const vka_layer_desc *desc, vka_grid grid, vka_error *error)
 {
+    if (options->verify && desc->attend == VKA_ATTEND_CROSS)
+        return vka_fail(error, VKA_ERR_UNSUPPORTED, "--verify does not judge cross attention: run it without");
     if (grid.cp > 1 || grid.dp > 1)
         return vka_fail(error, VKA_ERR_UNSUPPORTED,
                         "--cp %u --dp %u: this release lays out cp and dp (vkattn plan shows them) but runs tp only; "
@@ -73,9 +75,9 @@ static vka_status prepare(run_state *state, const run_options *options, vka_erro
     if (!status)
         status = layout_args_runs(&state->layer.source, error);
     if (!status)
-        status = check_runs(grid, error);
+        status = check_runs(options, &state->layer.source.desc, grid, error);
     if (!status)
-        status = run_rows_make(&state->rows, options, state->layer.source.desc.hidden_size, error);
+        status = run_rows_make(&state->rows, options, &state->layer.source.desc, error);
     if (!status)
         status = run_layer_load(&state->layer, options, error);
     return status;
@@ -225,6 +227,7 @@ const command command_run = {
                {own_options, sizeof(own_options) / sizeof(own_options[0]), 0}},
     .details = "Without any option: --model qwen3-0.6b --tp 2 --tokens 64 --decode 8 --verify. Weights are generated\n"
                "unless --model is the folder of a checkpoint. Times are those of a second pass, which is not traced;\n"
-               "verification looks at the first, and the results of both must be equal bit by bit.",
+               "verification looks at the first, and the results of both must be equal bit by bit. Cross attention\n"
+               "looks at other sequences, generated and as long as the prompts; it is not verified.",
     .run = run,
 };

@@ -44,10 +44,12 @@ typedef struct run_rows {
     uint32_t decode; /* steps */
     uint32_t rows;   /* all */
     uint32_t hidden;
-    float *input; /* [rows, hidden] */
+    float *input;    /* [rows, hidden] */
+    float *kv_input; /* cross attention: [prefill_rows, kv_hidden], other sequences that are as long; or NULL */
+    uint32_t kv_hidden;
 } run_rows;
 
-vka_status run_rows_make(run_rows *out, const run_options *options, uint32_t hidden, vka_error *error);
+vka_status run_rows_make(run_rows *out, const run_options *options, const vka_layer_desc *desc, vka_error *error);
 vka_status run_rows_write(const run_rows *rows, const float *output, const char *path, vka_error *error);
 void run_rows_free(run_rows *rows);
 

@@ -201,8 +201,14 @@ static vka_status call_rows(pass_state *pass, uint32_t first, uint32_t count, vk
         .trace_user = pass->observer ? pass->observer->user : NULL,
         .timing = &timing,
     };
-    vka_status status = vka_forward(&params, error);
+    vka_status status;
 
+    if (first == 0 && pass->rows->kv_input) { /* the prefill brings the other sequences; decoding finds them cached */
+        params.kv_input =
+            (vka_tensor){.data = pass->rows->kv_input, .dtype = VKA_F32, .rows = count, .cols = pass->rows->kv_hidden};
+        params.kv_tokens = pass->rows->prefill;
+    }
+    status = vka_forward(&params, error);
     if (status)
         return status;
     add_times(sum, timing.devices, pass->engine->devices);

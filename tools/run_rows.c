@@ -9,7 +9,8 @@
 #include "run.h"
 
 /* Streams of the generator below this one belong to weights. */
-#define STREAM_INPUT 1000u
+#define STREAM_INPUT    1000u
+#define STREAM_KV_INPUT 1001u
 
 static vka_status allocate(run_rows *rows, vka_error *error)
 {
@@ -89,18 +90,35 @@ static vka_status read_rows(run_rows *rows, const run_options *options, vka_erro
     return status;
 }
 
-vka_status run_rows_make(run_rows *out, const run_options *options, uint32_t hidden, vka_error *error)
+static vka_status generate_rows(run_rows *rows, const run_options *options, vka_error *error)
+{
+    vka_status status = set_lengths(rows, options->sequences, options->tokens, error);
+
+    if (!status)
+        status = allocate(rows, error);
+    if (!status)
+        vka_random_fill(rows->input, (size_t)rows->rows * rows->hidden, 1.0, options->seed, STREAM_INPUT, 0);
+    return status;
+}
+
+static vka_status generate_kv_rows(run_rows *rows, const run_options *options, vka_error *error)
+{
+    rows->kv_input = vka_alloc(NULL, rows->prefill_rows, sizeof(float) * rows->kv_hidden);
+    if (!rows->kv_input)
+        return vka_fail(error, VKA_ERR_HOST_MEMORY, "no memory for %u rows of other sequences", rows->prefill_rows);
+    vka_random_fill(rows->kv_input, (size_t)rows->prefill_rows * rows->kv_hidden, 1.0, options->seed, STREAM_KV_INPUT,
+                    0);
+    return VKA_OK;
+}
+
+vka_status run_rows_make(run_rows *out, const run_options *options, const vka_layer_desc *desc, vka_error *error)
 {
     vka_status status;
 
-    *out = (run_rows){.hidden = hidden, .decode = options->decode};
-    if (options->input)
-        return read_rows(out, options, error);
-    status = set_lengths(out, options->sequences, options->tokens, error);
-    if (!status)
-        status = allocate(out, error);
-    if (!status)
-        vka_random_fill(out->input, (size_t)out->rows * hidden, 1.0, options->seed, STREAM_INPUT, 0);
+    *out = (run_rows){.hidden = desc->hidden_size, .kv_hidden = desc->kv_hidden_size, .decode = options->decode};
+    status = options->input ? read_rows(out, options, error) : generate_rows(out, options, error);
+    if (!status && desc->attend == VKA_ATTEND_CROSS)
+        status = generate_kv_rows(out, options, error);
     return status;
 }
 
@@ -116,5 +134,6 @@ void run_rows_free(run_rows *rows)
 {
     vka_free(NULL, rows->prefill);
     vka_free(NULL, rows->input);
+    vka_free(NULL, rows->kv_input);
     *rows = (run_rows){0};
 }

@@ -240,11 +240,35 @@ static void usage(void **state)
     assert_contains(result.err, "none is called hidden");
 }
 
+/* Blocks of an encoder with a decoder, from one checkpoint. */
+static void blocks(void **state)
+{
+    (void)state;
+    program_expect(
+        &result, with_validation("run --model " VKA_TEST_DATA "/hf/whisper --block encoder --tp 4 --tokens 9 --verify"),
+        0);
+    assert_contains(result.out, "\nPASSED: largest error/bound ");
+    program_expect(&result,
+                   with_validation("run --model " VKA_TEST_DATA "/hf/whisper --block cross --tp 4 --tokens 9 "
+                                   "--sequences 2 --decode 3"),
+                   0);
+    assert_contains(result.out, "decode: 3 steps of 2 tokens, ");
+    program_expect(&result, "run --model " VKA_TEST_DATA "/hf/t5 --block cross --verify", 1);
+    assert_contains(result.err, "--verify does not judge cross attention");
+    program_expect(&result, "run --model " VKA_TEST_DATA "/hf/t5", 1);
+    assert_contains(result.err, "relative position bias");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_default), cmocka_unit_test(json_report), cmocka_unit_test(forms_of_a_layer),
-        cmocka_unit_test(checkpoint),    cmocka_unit_test(usage),       cmocka_unit_test(refused_before_any_device),
+        cmocka_unit_test(small_default),
+        cmocka_unit_test(json_report),
+        cmocka_unit_test(forms_of_a_layer),
+        cmocka_unit_test(checkpoint),
+        cmocka_unit_test(usage),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(refused_before_any_device), /* takes the devices away */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,7 +234,7 @@ static int open_engine(void **state)
     if (!status)
         status = run_layer_load(&layer, &options, &error);
     if (!status)
-        status = run_rows_make(&rows, &options, options.layout.hidden, &error);
+        status = run_rows_make(&rows, &options, &layer.source.desc, &error);
     if (!status)
         status = run_engine_open(&engine, &options, &layer, &rows, &error);
     if (status)
