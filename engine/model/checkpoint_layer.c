@@ -128,19 +128,19 @@ static void name_weights(vka_found_tensors *found, const vka_layer_desc *desc)
     }
 }
 
-/* Biases are optional to the engine, but a config.json says whether the model has them. */
+/* Biases are optional to the engine, but a config.json says whether the model has them; of a GGUF file only those are
+ * known that every model of the family has. */
 static vka_status check_biases(const vka_model *model, const vka_found_tensors *found, vka_block block,
                                vka_error *error)
 {
-    unsigned biases = 0;
+    unsigned biases = 0, always = model->config.family->bias.always;
     vka_status status = vka_config_layer_biases(&model->config, block, &biases, model->config_path, error);
-
-    if (model->config.gguf.names)
-        return VKA_OK; /* what is there is all that is known */
 
     for (int i = VKA_WEIGHT_Q_BIAS; i <= VKA_WEIGHT_O_BIAS && status == VKA_OK; i++) {
         bool wanted = biases & (1u << (i - VKA_WEIGHT_Q_BIAS));
 
+        if (model->config.gguf.names)
+            wanted = found->tensors[i].slot || always & (1u << (i - VKA_WEIGHT_Q_BIAS));
         if (wanted != (found->tensors[i].slot != NULL))
             status = vka_fail(error, VKA_ERR_FORMAT, "tensor '%s' is %s, but the model of %s %s it", found->texts[i],
                               wanted ? "missing" : "there", model->config_path, wanted ? "has" : "does not have");

@@ -183,6 +183,9 @@ static vka_status place_tensors(const gguf_cursor *cursor, vka_gguf *file)
 
     if (status != VKA_OK || file->count == 0)
         return status;
+    if ((alignment & (alignment - 1)) != 0)
+        return vka_fail(cursor->error, VKA_ERR_FORMAT, "%s: general.alignment is %u, expected a power of two",
+                        cursor->label, alignment);
     if (begin > cursor->size)
         return vka_fail(cursor->error, VKA_ERR_FORMAT, "%s: the file ends before its data (is it cut short?)",
                         cursor->label);

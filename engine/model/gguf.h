@@ -25,7 +25,7 @@ vka_status vka_gguf_open(vka_gguf **out, const char *path, vka_error *error);
 vka_status vka_gguf_parse(vka_gguf **out, const void *data, size_t size, const char *label, vka_error *error);
 void vka_gguf_close(vka_gguf **file);
 
-/* An object: numbers, text, true or false, and arrays of them. Left out are keys of the tokenizer, and arrays of text
+/* An object: numbers, text, true or false, and arrays of them. Left out are keys of the tokenizer and those that only describe the file, arrays of text
  * or of more than 65536 values. */
 const json_t *vka_gguf_metadata(const vka_gguf *file);
 

@@ -28,6 +28,10 @@ static const struct architecture {
     {"olmo2", "olmo2", false},
     {"gpt-oss", "gpt_oss", false},
     {"starcoder2", "starcoder2", false},
+    {"gptneox", "gpt_neox", false},
+    {"phi2", "phi", false},
+    {"falcon", "falcon", false},
+    {"bert", "bert", false},
 };
 
 /* Below "ARCHITECTURE.". */
@@ -51,11 +55,9 @@ static const struct renamed {
 static const char *const others[] = {
     "attention.value_length",
     "attention.layer_norm_epsilon",
-    "attention.key_length_swa",
-    "attention.value_length_swa",
+    "attention.causal",
     "attention.sliding_window_pattern",
     "rope.dimension_count",
-    "rope.dimension_count_swa",
     "rope.scaling.type",
     "rope.scaling.factor",
     "rope.scaling.attn_factor",
@@ -94,7 +96,7 @@ static vka_status find_architecture(reader *r)
         return VKA_OK;
     return vka_fail(r->error, VKA_ERR_UNSUPPORTED,
                     "%s: general.architecture is %s; known are llama, qwen2, qwen3, qwen3moe, gemma, gemma2, gemma3, "
-                    "phi3, olmo2, gpt-oss and starcoder2",
+                    "phi2, phi3, olmo2, gpt-oss, starcoder2, gptneox, falcon and bert",
                     r->label, value ? vka_json_describe(value, text) : "missing");
 }
 
@@ -107,6 +109,46 @@ static bool is_read(const char *key)
         if (strcmp(key, *other) == 0)
             return true;
     return false;
+}
+
+/* Head sizes of the layers with a window, where they are those of the others. */
+static bool is_same_size(const reader *r, const char *key)
+{
+    static const char *const pairs[][2] = {{"attention.key_length_swa", "attention.key_length"},
+                                           {"attention.value_length_swa", "attention.value_length"},
+                                           {"rope.dimension_count_swa", "rope.dimension_count"}};
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        if (strcmp(key, pairs[i][0]) == 0)
+            return json_equal(value_of(r, key), value_of(r, pairs[i][1]));
+    return false;
+}
+
+/* Encoders see everything, the others what is before. */
+static vka_status check_causal(const reader *r)
+{
+    const json_t *value = value_of(r, "attention.causal");
+    bool is_encoder = strcmp(r->architecture->name, "bert") == 0;
+
+    if (!value || (json_is_boolean(value) && json_is_true(value) != is_encoder))
+        return VKA_OK;
+    return vka_fail(r->error, VKA_ERR_UNSUPPORTED, "%s: %s.attention.causal is not %s", r->label, r->architecture->name,
+                    is_encoder ? "false" : "true");
+}
+
+/* Which layers of these have a window stands in no key, and llama.cpp gives them none. */
+static vka_status check_window(const reader *r)
+{
+    const json_t *window = json_object_get(r->out, "sliding_window");
+    bool is_qwen = strncmp(r->architecture->name, "qwen", 4) == 0;
+
+    if (json_is_integer(window) && json_integer_value(window) == 0)
+        json_object_del(r->out, "sliding_window");
+    else if (window && is_qwen)
+        return vka_fail(r->error, VKA_ERR_UNSUPPORTED,
+                        "%s: %s.attention.sliding_window is there, but not which layers have the window", r->label,
+                        r->architecture->name);
+    return VKA_OK;
 }
 
 /* Of the keys below the architecture, those about attention and RoPE must be understood. */
@@ -122,6 +164,8 @@ static vka_status check_keys(const reader *r)
         const char *below = key + length + 1;
 
         if (strncmp(key, r->architecture->name, length) != 0 || key[length] != '.')
+            continue;
+        if (is_same_size(r, below))
             continue;
         if ((strstr(below, "attention.") || strstr(below, "attn_") || strncmp(below, "rope.", 5) == 0) &&
             !is_read(below))
@@ -201,6 +245,16 @@ static void read_pattern(const reader *r)
     json_object_set_new(r->out, "layer_types", types);
 }
 
+/* Falcon's own name of the number of KV heads. */
+static void put_kv_heads(const reader *r)
+{
+    const json_t *heads = json_object_get(r->out, "num_key_value_heads");
+
+    if (heads)
+        json_object_set_new(r->out, "num_kv_heads", json_deep_copy(heads));
+    json_object_del(r->out, "num_key_value_heads");
+}
+
 /* What config.json says and GGUF does not, where llama.cpp knows it from the family and the size of a model: the scale
  * of Gemma (hidden / heads in its 27B models, of 46 and 62 layers, else the head size), and windows that Qwen has
  * switched off. A llama that has a window is a Mistral. */
@@ -217,9 +271,10 @@ static void add_unsaid(reader *r)
         json_object_set_new(r->out, "query_pre_attn_scalar", json_integer(size));
     if (strcmp(r->architecture->name, "llama") == 0 && json_object_get(r->out, "sliding_window"))
         json_object_set_new(r->out, "model_type", json_string("mistral"));
-    if (strcmp(r->architecture->name, "phi3") == 0 &&
-        json_integer_value(json_object_get(r->out, "sliding_window")) == 0)
-        json_object_del(r->out, "sliding_window");
+    if (strcmp(r->architecture->name, "falcon") == 0) { /* the converter has ungrouped its merged rows */
+        json_object_set_new(r->out, "new_decoder_architecture", json_true());
+        put_kv_heads(r);
+    }
 }
 
 static vka_status translate(reader *r)
@@ -232,6 +287,10 @@ static vka_status translate(reader *r)
         return status;
     copy_keys(r);
     status = read_head_sizes(r);
+    if (status == VKA_OK)
+        status = check_causal(r);
+    if (status == VKA_OK)
+        status = check_window(r);
     if (status != VKA_OK)
         return status;
     read_pattern(r);

@@ -1,4 +1,6 @@
-/* Keys and values of a GGUF file, as a JSON object, so that they are read with the same checks as a configuration. */
+/* Keys and values of a GGUF file, as a JSON object, so that they are read with the same checks as a configuration. What
+ * is about a tokenizer, or only describes the file, is stepped over: a stray byte in a licence is no reason to refuse a
+ * model. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -54,8 +56,9 @@ static vka_status read_scalar(gguf_cursor *cursor, const char *key, uint64_t typ
 
     if (type == TEXT) {
         status = gguf_read_text(cursor, &text, key);
-        *out = status == VKA_OK ? json_stringn(text.data, text.size) : NULL;
-        return status != VKA_OK || *out ? status : bad_value(cursor, key, "is no UTF-8 text");
+        if (status == VKA_OK && !memchr(text.data, 0, text.size)) /* a NUL would hide what follows it */
+            *out = json_stringn(text.data, text.size);
+        return status != VKA_OK || *out ? status : bad_value(cursor, key, "is no UTF-8 text without NUL");
     }
     status = gguf_unsigned(cursor, type_bytes[type], &bits, key);
     if (status != VKA_OK)
@@ -66,7 +69,6 @@ static vka_status read_scalar(gguf_cursor *cursor, const char *key, uint64_t typ
     return *out ? VKA_OK : bad_value(cursor, key, "is no finite number");
 }
 
-/* Arrays of text are passed over. */
 static vka_status skip_texts(gguf_cursor *cursor, const char *key, uint64_t count)
 {
     vka_status status = VKA_OK;
@@ -79,21 +81,42 @@ static vka_status skip_texts(gguf_cursor *cursor, const char *key, uint64_t coun
     return status;
 }
 
+/* The type and the number of the elements; those are in the file. */
+static vka_status read_array_head(gguf_cursor *cursor, const char *key, uint64_t *type, uint64_t *count)
+{
+    vka_status status = gguf_unsigned(cursor, 4, type, key);
+
+    if (status == VKA_OK)
+        status = gguf_unsigned(cursor, 8, count, key);
+    if (status != VKA_OK)
+        return status;
+    if (*type >= TYPES || *type == ARRAY)
+        return bad_value(cursor, key, "is an array of a type that is not known, or of arrays");
+    if (*type != TEXT && *count > gguf_left(cursor) / type_bytes[*type])
+        return bad_value(cursor, key, "is an array that is longer than the file");
+    return VKA_OK;
+}
+
+/* Steps over a value of any type. */
+static vka_status skip_value(gguf_cursor *cursor, const char *key, uint64_t type)
+{
+    uint64_t count = 1;
+    vka_status status = type == ARRAY ? read_array_head(cursor, key, &type, &count) : VKA_OK;
+
+    if (status != VKA_OK)
+        return status;
+    return type == TEXT ? skip_texts(cursor, key, count) : gguf_skip(cursor, count * type_bytes[type], key);
+}
+
 static vka_status read_array(gguf_cursor *cursor, const char *key, json_t **out)
 {
     uint64_t type, count = 0;
-    vka_status status = gguf_unsigned(cursor, 4, &type, key);
+    vka_status status = read_array_head(cursor, key, &type, &count);
 
-    if (status == VKA_OK)
-        status = gguf_unsigned(cursor, 8, &count, key);
     if (status != VKA_OK)
         return status;
-    if (type >= TYPES || type == ARRAY)
-        return bad_value(cursor, key, "is an array of a type that is not known, or of arrays");
     if (type == TEXT)
         return skip_texts(cursor, key, count);
-    if (count > gguf_left(cursor) / type_bytes[type])
-        return bad_value(cursor, key, "is an array that is longer than the file");
     if (count > MAX_ARRAY)
         return gguf_skip(cursor, count * type_bytes[type], key);
     *out = json_array();
@@ -107,11 +130,11 @@ static vka_status read_array(gguf_cursor *cursor, const char *key, json_t **out)
     return status;
 }
 
-static bool of_tokenizer(const char *key)
+static bool is_of_no_use(const char *key)
 {
-    static const char prefix[] = "tokenizer.";
-
-    return strncmp(key, prefix, sizeof(prefix) - 1) == 0;
+    if (strcmp(key, "general.architecture") == 0 || strcmp(key, "general.alignment") == 0)
+        return false;
+    return strncmp(key, "tokenizer.", strlen("tokenizer.")) == 0 || strncmp(key, "general.", strlen("general.")) == 0;
 }
 
 static vka_status read_entry(gguf_cursor *cursor, json_t *object)
@@ -129,8 +152,10 @@ static vka_status read_entry(gguf_cursor *cursor, json_t *object)
         return bad_value(cursor, key, "has a type that is not known");
     if (json_object_get(object, key))
         return bad_value(cursor, key, "is there twice");
+    if (is_of_no_use(key))
+        return skip_value(cursor, key, type);
     status = type == ARRAY ? read_array(cursor, key, &value) : read_scalar(cursor, key, type, &value);
-    if (status != VKA_OK || !value || of_tokenizer(key)) {
+    if (status != VKA_OK || !value) {
         json_decref(value);
         return status;
     }

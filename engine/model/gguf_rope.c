@@ -2,6 +2,7 @@
  * the bands, so these divisors hold at every length) and rope_factors_short and rope_factors_long (Phi 3). */
 #include "model/gguf_rope.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,14 +71,40 @@ static void add_fixed(const vka_gguf_rope_source *s, json_t *list)
     json_object_set_new(s->out, "rope_scaling", scaling);
 }
 
+static bool is_one(const json_t *value)
+{
+    return !value || (json_is_number(value) && json_number_value(value) == 1);
+}
+
+/* Scaling keys that would be left out: a factor beside divisors, and an amplitude that only longrope has (llama.cpp
+ * multiplies it with that of yarn, which writers do not agree on). */
+static vka_status check_unused(const vka_gguf_rope_source *s, bool has_divisors)
+{
+    const char *type = json_string_value(value_of(s, "scaling.type"));
+    bool is_scaled = type && (strcmp(type, "linear") == 0 || strcmp(type, "yarn") == 0);
+    bool is_long = has_divisors && vka_gguf_find(s->file, "rope_factors_long.weight") != NULL;
+
+    if (has_divisors && (is_scaled || !is_one(value_of(s, "scaling.factor"))))
+        return vka_fail(s->error, VKA_ERR_UNSUPPORTED,
+                        "%s: %s.rope.scaling has a type or factor beside a tensor of divisors, which is not understood",
+                        s->label, s->architecture);
+    if (!is_long && !is_one(value_of(s, "scaling.attn_factor")))
+        return vka_fail(s->error, VKA_ERR_UNSUPPORTED,
+                        "%s: %s.rope.scaling.attn_factor is not 1 without rope_factors_long.weight, which is not "
+                        "understood",
+                        s->label, s->architecture);
+    return VKA_OK;
+}
+
+/* A factor without a type is linear. */
 static vka_status add_type(const vka_gguf_rope_source *s)
 {
     const json_t *type = value_of(s, "scaling.type");
-    const char *name = json_string_value(type);
+    const char *name = type ? json_string_value(type) : "linear";
     char text[VKA_PRINTABLE_BYTES];
     json_t *scaling;
 
-    if (!type || (name && strcmp(name, "none") == 0))
+    if ((!type && is_one(value_of(s, "scaling.factor"))) || (name && strcmp(name, "none") == 0))
         return VKA_OK;
     if (!name || (strcmp(name, "linear") != 0 && strcmp(name, "yarn") != 0))
         return vka_fail(s->error, VKA_ERR_UNSUPPORTED,
@@ -110,6 +137,8 @@ vka_status vka_gguf_rope(const vka_gguf_rope_source *source)
                           "%s: of rope_factors_short.weight, rope_factors_long.weight and rope_freqs.weight expected "
                           "none, the first two, or the last",
                           source->label);
+    if (status == VKA_OK)
+        status = check_unused(source, shorter || fixed);
     if (status == VKA_OK && shorter) {
         add_lists(source, shorter, longer);
         return VKA_OK;

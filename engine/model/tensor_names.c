@@ -138,5 +138,6 @@ const vka_tensor_names vka_names_gguf = {
     ".attn_",
     {LINEAR("q", Q), LINEAR("k", K), LINEAR("v", V), LINEAR("output", O), MERGED("qkv.weight", Q),
      MERGED("qkv.bias", Q_BIAS), PLAIN("q_norm.weight", Q_NORM), PLAIN("k_norm.weight", K_NORM),
-     PLAIN("sinks.weight", SINKS), IGNORED("norm.weight"), IGNORED("norm.bias"), IGNORED("rot_embd.weight")},
+     PLAIN("sinks.weight", SINKS), IGNORED("norm.weight"), IGNORED("norm.bias"), IGNORED("norm_2.weight"),
+     IGNORED("norm_2.bias"), IGNORED("output_norm.weight"), IGNORED("output_norm.bias"), IGNORED("rot_embd.weight")},
 };

@@ -29,7 +29,7 @@ static inline bool vka_is_merged(vka_arrangement arrangement)
 /* Full names: some root (see checkpoint_layer.c), `before`, the number of the layer, `after`, the row's name. */
 typedef struct vka_tensor_names {
     const char *before, *after;
-    vka_tensor_row rows[20];
+    vka_tensor_row rows[24];
 } vka_tensor_names;
 
 extern const vka_tensor_names vka_names_llama; /* q_proj, k_proj, v_proj, o_proj; norms, sinks */

@@ -13,6 +13,7 @@ import importlib.metadata
 import json
 import math
 import pathlib
+import re
 import shutil
 import sys
 
@@ -38,6 +39,11 @@ NAMES = {
     "qkv_proj": "attn_qkv",
     "q_norm": "attn_q_norm",
     "k_norm": "attn_k_norm",
+    "query_key_value": "attn_qkv",
+    "dense": "attn_output",
+    "query": "attn_q",
+    "key": "attn_k",
+    "value": "attn_v",
 }
 
 
@@ -87,8 +93,16 @@ def add(writer, name, tensor, kind):
         writer.add_tensor(name, quants.quantize(values, kind), raw_dtype=kind)
 
 
+def ungrouped(tensor, groups, size):
+    """Rows [its Q heads | K | V] of each KV head become [all of Q | all of K | all of V], as the converter writes them."""
+    heads = tensor.reshape(groups, -1, size, *tensor.shape[1:])
+    return torch.cat([part.reshape(-1, *tensor.shape[1:]) for part in (heads[:, :-2], heads[:, -2:-1], heads[:, -1:])])
+
+
 def gguf_name(name):
-    layer, part, *kind = name.split("layers.")[1].replace("self_attn.", "").split(".")
+    """The number of the layer, then the last part that NAMES has, or what follows the block's name."""
+    layer, rest = re.search(r"(?:layers|layer|h)\.(\d+)\.\w*(?:attn|attention)\.(.*)", name).groups()
+    part, *kind = re.sub(r"^(self|output)\.", "", rest).split(".")
     stem = NAMES.get(part, "attn_" + part)
     return f"blk.{layer}.{stem}.{kind[0] if kind else 'weight'}"
 
@@ -96,17 +110,25 @@ def gguf_name(name):
 def add_keys(writer, config):
     heads = config["num_attention_heads"]
     size = config.get("head_dim") or config["hidden_size"] // heads
-    rope = config["rope_parameters"]
+    rope = config.get("rope_parameters")
+    kv_heads = config.get("num_key_value_heads") or config.get("num_kv_heads")
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_head_count(heads)
-    writer.add_head_count_kv(config["num_key_value_heads"])
+    if kv_heads:
+        writer.add_head_count_kv(kv_heads)
     writer.add_key_length(size)
     writer.add_value_length(size)
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_freq_base(rope["rope_theta"])
-    writer.add_rope_dimension_count(int(size * rope.get("partial_rotary_factor", 1)))
+    if "rms_norm_eps" in config:
+        writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    else:
+        writer.add_layer_norm_eps(config.get("layer_norm_eps") or config["layer_norm_epsilon"])
+    if rope:
+        writer.add_rope_freq_base(rope["rope_theta"])
+        writer.add_rope_dimension_count(int(size * rope.get("partial_rotary_factor", 1)))
+    else:
+        writer.add_causal_attention(False)  # BERT
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
     return size, rope
@@ -124,7 +146,7 @@ def llama3_divisors(size, rope):
 
 
 def add_rope(writer, size, rope, config):
-    kind = rope["rope_type"]
+    kind = rope and rope["rope_type"]
     if kind == "llama3":
         writer.add_tensor("rope_freqs.weight", llama3_divisors(size, rope).float().numpy())
     elif kind == "longrope":
@@ -157,6 +179,10 @@ def convert(root, name, architecture):
     for tensor_name, tensor in sorted(tensors.items()):
         if architecture == "llama" and ("q_proj" in tensor_name or "k_proj" in tensor_name):
             tensor = permuted(tensor, tensor.shape[0] // size)
+        if "query_key_value" in tensor_name:
+            tensor = ungrouped(tensor, config.get("num_kv_heads") or config["num_attention_heads"], size)
+        if "LayerNorm" in tensor_name:
+            continue
         add(writer, gguf_name(tensor_name), tensor, STORED[tensor.dtype])
     write(writer)
 
@@ -223,6 +249,9 @@ def main():
     convert(root, "phi3", "phi3")
     convert(root, "gpt-oss", "gpt-oss")
     convert(root, "olmo2", "olmo2")
+    convert(root, "gpt-neox", "gptneox")
+    convert(root, "falcon-groups", "falcon")
+    convert(root, "bert", "bert")
     make_quantised(root)
 
 

@@ -49,6 +49,12 @@ const hf_case hf_cases[] = {
     {"qwen3.gguf", VKA_BLOCK_SELF, 0, NULL},
     {"phi3.gguf", VKA_BLOCK_SELF, 0, NULL},
     {"phi3.gguf", VKA_BLOCK_SELF, 0, "layer0-long"},
+    {"gpt-neox.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"falcon-groups.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"bert.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"olmo2.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"gpt-oss.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"gpt-oss.gguf", VKA_BLOCK_SELF, 1, NULL},
     {"llama-quantised.gguf", VKA_BLOCK_SELF, 0, NULL},
     {"llama-quantised.gguf", VKA_BLOCK_SELF, 1, NULL},
 };

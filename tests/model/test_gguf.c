@@ -7,13 +7,24 @@
 
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "model/gguf_config.h"
 
-enum { ROOM = 4096, TYPE_U32 = 4, TYPE_F32 = 6, TYPE_TEXT = 8, TYPE_ARRAY = 9, F32 = 0, Q4_K = 12, IQ2_S = 22 };
+enum {
+    ROOM = 4096,
+    TYPE_U32 = 4,
+    TYPE_F32 = 6,
+    TYPE_BOOL = 7,
+    TYPE_TEXT = 8,
+    TYPE_ARRAY = 9,
+    F32 = 0,
+    Q4_K = 12,
+    IQ2_S = 22
+};
 
 /* A file that is written piece by piece. */
 typedef struct image {
@@ -57,6 +68,23 @@ static void put_key_text(image *file, const char *key, const char *value)
     put_text(file, key);
     put(file, TYPE_TEXT, 4);
     put_text(file, value);
+}
+
+static void put_f32(image *file, const char *key, float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    put_text(file, key);
+    put(file, TYPE_F32, 4);
+    put(file, bits, 4);
+}
+
+static void put_flag(image *file, const char *key, uint64_t value)
+{
+    put_text(file, key);
+    put(file, TYPE_BOOL, 4);
+    put(file, value, 1);
 }
 
 static void put_tensor(image *file, const char *name, uint64_t cols, uint64_t rows, uint32_t type, uint64_t offset)
@@ -145,6 +173,96 @@ static void metadata(void **state)
     put_head(&file, 3, 0, 1);
     put_key_text(&file, "key", "\xff\xfe");
     refused(&file, file.size, VKA_ERR_FORMAT, "no UTF-8 text");
+    put_head(&file, 3, 0, 1);
+    put_text(&file, "key");
+    put(&file, TYPE_TEXT, 4);
+    put(&file, 2, 8);
+    put(&file, 'a', 2); /* and NUL */
+    refused(&file, file.size, VKA_ERR_FORMAT, "without NUL");
+    put_head(&file, 3, 0, 1);
+    put_flag(&file, "key", 2);
+    refused(&file, file.size, VKA_ERR_FORMAT, "neither true nor false");
+    put_head(&file, 3, 0, 1);
+    put_key_text(&file, "", "a");
+    refused(&file, file.size, VKA_ERR_FORMAT, "a key of 0 bytes");
+    put_head(&file, 3, 0, 1);
+    put(&file, UINT64_MAX, 8);
+    put(&file, 0, 8);
+    refused(&file, file.size, VKA_ERR_FORMAT, "a key at byte 32 needs 18446744073709551615 bytes");
+    put_head(&file, 3, 0, 1);
+    put_text(&file, "tokenizer.list"); /* stepped over, and still inside the file */
+    put(&file, TYPE_ARRAY, 4);
+    put(&file, TYPE_TEXT, 4);
+    put(&file, UINT64_MAX, 8);
+    refused(&file, file.size, VKA_ERR_FORMAT, "longer than the file");
+}
+
+static void accepted(const image *file)
+{
+    vka_gguf *made = NULL;
+    vka_error error = {0};
+
+    if (vka_gguf_parse(&made, file->bytes, file->size, "input", &error) != VKA_OK)
+        fail_msg("%s", error.message);
+    vka_gguf_close(&made);
+}
+
+/* What only describes the file may hold anything. */
+static void keys_of_no_use(void **state)
+{
+    image file;
+
+    (void)state;
+    put_head(&file, 2, 0, 3);
+    put_key_text(&file, "general.author", "\xff\xfe");
+    put_f32(&file, "tokenizer.score", 1e30f * 1e30f);
+    put_text(&file, "tokenizer.scores");
+    put(&file, TYPE_ARRAY, 4);
+    put(&file, TYPE_F32, 4);
+    put(&file, 1, 8);
+    put(&file, 0x7fc00000, 4);
+    accepted(&file);
+}
+
+static void alignments(void **state)
+{
+    static const uint32_t wrong[] = {0, 3, 48, UINT32_MAX};
+    image file;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        put_head(&file, 3, 1, 1);
+        put_u32(&file, "general.alignment", wrong[i]);
+        put_tensor(&file, "w", 8, 2, F32, 0);
+        put_data(&file, 1024);
+        refused(&file, file.size, VKA_ERR_FORMAT, "general.alignment is");
+    }
+    put_head(&file, 3, 1, 1);
+    put_key_text(&file, "general.alignment", "32");
+    put_tensor(&file, "w", 8, 2, F32, 0);
+    put_data(&file, 1024);
+    refused(&file, file.size, VKA_ERR_FORMAT, "general.alignment is");
+}
+
+static void truncation_at_every_byte(void **state)
+{
+    image file;
+
+    (void)state;
+    put_head(&file, 3, 2, 3);
+    put_key_text(&file, "general.architecture", "llama");
+    put_flag(&file, "flag", 1);
+    put_text(&file, "list");
+    put(&file, TYPE_ARRAY, 4);
+    put(&file, TYPE_U32, 4);
+    put(&file, 2, 8);
+    put(&file, 7, 8);
+    put_tensor(&file, "w", 8, 2, F32, 0);
+    put_tensor(&file, "k", 256, 1, Q4_K, 64);
+    put_data(&file, 64 + 144);
+    accepted(&file);
+    for (size_t size = 0; size < file.size; size++)
+        refused(&file, size, VKA_ERR_FORMAT, "input");
 }
 
 static void tensors(void **state)
@@ -240,6 +358,143 @@ static void descriptions(void **state)
     assert_int_equal(desc.window, 9); /* Mistral */
 }
 
+/* The keys that every decoder has, for a model of `layers` layers with 4 heads of 16 in 96 elements, and more. */
+static void put_model(image *file, const char *name, uint32_t layers, uint64_t more_keys)
+{
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } keys[] = {{"embedding_length", 96},       {"context_length", 128},      {"attention.head_count", 4},
+                {"attention.head_count_kv", 2}, {"attention.key_length", 16}, {"attention.value_length", 16}};
+    char key[64];
+
+    put_head(file, 3, 0, 3 + sizeof(keys) / sizeof(keys[0]) + more_keys);
+    put_key_text(file, "general.architecture", name);
+    snprintf(key, sizeof(key), "%s.block_count", name);
+    put_u32(file, key, layers);
+    snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", name);
+    put_f32(file, key, 1e-6f);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        snprintf(key, sizeof(key), "%s.%s", name, keys[i].key);
+        put_u32(file, key, keys[i].value);
+    }
+}
+
+static void described(const image *file, uint32_t layer, vka_layer_desc *desc)
+{
+    vka_gguf *made = NULL;
+    vka_config config = {0};
+    vka_error error = {0};
+    vka_status status = vka_gguf_parse(&made, file->bytes, file->size, "input", &error);
+
+    if (status == VKA_OK)
+        status = vka_gguf_config(&config, made, "input", &error);
+    if (status == VKA_OK)
+        status = vka_config_layer(&config, VKA_BLOCK_SELF, layer, desc, "input", &error);
+    if (status != VKA_OK)
+        fail_msg("%s", error.message);
+    vka_config_free(&config);
+    vka_gguf_close(&made);
+}
+
+static bool near(double a, double b)
+{
+    return a - b < 1e-9 && b - a < 1e-9;
+}
+
+/* Windows, scales and norms of Gemma: what llama.cpp knows of the family, and the file does not say. */
+static void gemma(void **state)
+{
+    image file;
+    vka_layer_desc desc;
+
+    (void)state;
+    put_model(&file, "gemma2", 4, 2);
+    put_u32(&file, "gemma2.attention.sliding_window", 9);
+    put_f32(&file, "gemma2.attn_logit_softcapping", 50);
+    described(&file, 0, &desc);
+    assert_int_equal(desc.window, 9);
+    assert_true(desc.softcap == 50 && near(desc.scale, 0.25) && desc.rope_pairing == VKA_ROPE_HALF_SPLIT);
+    described(&file, 1, &desc);
+    assert_int_equal(desc.window, 0);
+    put_model(&file, "gemma2", 46, 2); /* the 27B model */
+    put_u32(&file, "gemma2.attention.sliding_window", 9);
+    put_f32(&file, "gemma2.attn_logit_softcapping", 50);
+    described(&file, 0, &desc);
+    assert_true(near(desc.scale * desc.scale, 1.0 / 24));
+    put_model(&file, "gemma3", 7, 4);
+    put_u32(&file, "gemma3.attention.sliding_window", 9);
+    put_f32(&file, "gemma3.rope.freq_base", 1e6f);
+    put_key_text(&file, "gemma3.rope.scaling.type", "linear");
+    put_f32(&file, "gemma3.rope.scaling.factor", 8);
+    described(&file, 4, &desc);
+    assert_int_equal(desc.window, 9);
+    assert_int_equal(desc.rope_type, VKA_ROPE_DEFAULT);
+    assert_true(desc.rope_theta == 1e4);
+    assert_int_equal(desc.qk_norm, VKA_QK_NORM_PER_HEAD);
+    assert_int_equal(desc.norm_unit_offset, 0); /* the converter has added the 1 */
+    described(&file, 5, &desc);
+    assert_int_equal(desc.window, 0);
+    assert_int_equal(desc.rope_type, VKA_ROPE_LINEAR);
+    assert_true(desc.rope_theta == 1e6 && desc.rope_scaling.factor == 8);
+}
+
+static void rope_scaling(void **state)
+{
+    image file;
+    vka_layer_desc desc;
+
+    (void)state;
+    put_model(&file, "llama", 2, 1);
+    put_f32(&file, "llama.rope.scaling.factor", 4); /* without a type: linear */
+    described(&file, 0, &desc);
+    assert_true(desc.rope_type == VKA_ROPE_LINEAR && desc.rope_scaling.factor == 4);
+    put_model(&file, "llama", 2, 2);
+    put_key_text(&file, "llama.rope.scaling.type", "none");
+    put_f32(&file, "llama.rope.scaling.factor", 4);
+    described(&file, 0, &desc);
+    assert_int_equal(desc.rope_type, VKA_ROPE_DEFAULT);
+    put_model(&file, "qwen3", 2, 3);
+    put_key_text(&file, "qwen3.rope.scaling.type", "yarn");
+    put_f32(&file, "qwen3.rope.scaling.factor", 4);
+    put_u32(&file, "qwen3.rope.scaling.original_context_length", 32);
+    described(&file, 0, &desc);
+    assert_true(desc.rope_type == VKA_ROPE_YARN && desc.rope_scaling.original_context == 32);
+    assert_int_equal(desc.rope_scaling.no_truncate, 0);
+    put_model(&file, "qwen3", 2, 4);
+    put_key_text(&file, "qwen3.rope.scaling.type", "yarn");
+    put_f32(&file, "qwen3.rope.scaling.factor", 4);
+    put_u32(&file, "qwen3.rope.scaling.original_context_length", 32);
+    put_f32(&file, "qwen3.rope.scaling.attn_factor", 1.2f);
+    says(&file, VKA_ERR_UNSUPPORTED, "qwen3.rope.scaling.attn_factor is not 1");
+}
+
+/* Keys that would change the result of a family that does not have them. */
+static void keys_that_a_family_does_not_have(void **state)
+{
+    image file;
+
+    (void)state;
+    put_model(&file, "qwen2", 2, 1);
+    put_u32(&file, "qwen2.attention.sliding_window", 9);
+    says(&file, VKA_ERR_UNSUPPORTED, "not which layers have the window");
+    put_model(&file, "olmo2", 2, 1);
+    put_u32(&file, "olmo2.attention.sliding_window", 9); /* OLMo 3 */
+    says(&file, VKA_ERR_UNSUPPORTED, "sliding_window");
+    put_model(&file, "llama", 2, 1);
+    put_f32(&file, "llama.attn_logit_softcapping", 50);
+    says(&file, VKA_ERR_UNSUPPORTED, "attn_logit_softcapping");
+    put_model(&file, "llama", 2, 1);
+    put_u32(&file, "llama.attention.key_length_swa", 8);
+    says(&file, VKA_ERR_UNSUPPORTED, "'llama.attention.key_length_swa' is 8");
+    put_model(&file, "llama", 2, 1);
+    put_flag(&file, "llama.attention.causal", 0);
+    says(&file, VKA_ERR_UNSUPPORTED, "llama.attention.causal is not true");
+    put_model(&file, "bert", 2, 1);
+    put_flag(&file, "bert.attention.causal", 1);
+    says(&file, VKA_ERR_UNSUPPORTED, "bert.attention.causal is not false");
+}
+
 static void what_is_not_understood_is_refused(void **state)
 {
     image file;
@@ -306,8 +561,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers),
         cmocka_unit_test(metadata),
+        cmocka_unit_test(keys_of_no_use),
+        cmocka_unit_test(alignments),
+        cmocka_unit_test(truncation_at_every_byte),
         cmocka_unit_test(tensors),
         cmocka_unit_test(descriptions),
+        cmocka_unit_test(gemma),
+        cmocka_unit_test(rope_scaling),
+        cmocka_unit_test(keys_that_a_family_does_not_have),
         cmocka_unit_test(what_is_not_understood_is_refused),
         cmocka_unit_test(blocks_are_what_the_gguf_package_makes_of_them),
         cmocka_unit_test(types_that_are_known_by_size_only),
