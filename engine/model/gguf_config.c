@@ -136,7 +136,7 @@ static vka_status check_causal(const reader *r)
                     is_encoder ? "false" : "true");
 }
 
-/* Which layers of these have a window stands in no key, and llama.cpp gives them none. */
+/* Which layers of Qwen have a window only a pattern says. */
 static vka_status check_window(const reader *r)
 {
     const json_t *window = json_object_get(r->out, "sliding_window");
@@ -144,10 +144,13 @@ static vka_status check_window(const reader *r)
 
     if (json_is_integer(window) && json_integer_value(window) == 0)
         json_object_del(r->out, "sliding_window");
-    else if (window && is_qwen)
+    else if (window && is_qwen && !json_is_array(value_of(r, "attention.sliding_window_pattern")))
         return vka_fail(r->error, VKA_ERR_UNSUPPORTED,
-                        "%s: %s.attention.sliding_window is there, but not which layers have the window", r->label,
-                        r->architecture->name);
+                        "%s: %s.attention.sliding_window is there, but not which layers have the window "
+                        "(attention.sliding_window_pattern)",
+                        r->label, r->architecture->name);
+    else if (window && is_qwen)
+        json_object_set_new(r->out, "use_sliding_window", json_true());
     return VKA_OK;
 }
 
@@ -256,8 +259,8 @@ static void put_kv_heads(const reader *r)
 }
 
 /* What config.json says and GGUF does not, where llama.cpp knows it from the family and the size of a model: the scale
- * of Gemma (hidden / heads in its 27B models, of 46 and 62 layers, else the head size), and windows that Qwen has
- * switched off. A llama that has a window is a Mistral. */
+ * of Gemma (hidden / heads in its 27B models, of 46 and 62 layers, else the head size), and that Falcon's converter has
+ * ungrouped its merged rows. A llama that has a window is a Mistral. */
 static void add_unsaid(reader *r)
 {
     json_int_t layers = json_integer_value(json_object_get(r->out, "num_hidden_layers"));
@@ -271,7 +274,7 @@ static void add_unsaid(reader *r)
         json_object_set_new(r->out, "query_pre_attn_scalar", json_integer(size));
     if (strcmp(r->architecture->name, "llama") == 0 && json_object_get(r->out, "sliding_window"))
         json_object_set_new(r->out, "model_type", json_string("mistral"));
-    if (strcmp(r->architecture->name, "falcon") == 0) { /* the converter has ungrouped its merged rows */
+    if (strcmp(r->architecture->name, "falcon") == 0) {
         json_object_set_new(r->out, "new_decoder_architecture", json_true());
         put_kv_heads(r);
     }

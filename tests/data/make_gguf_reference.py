@@ -176,6 +176,8 @@ def convert(root, name, architecture):
     writer = GGUFWriter(root / f"{name}.gguf", architecture)
     size, rope = add_keys(writer, config)
     add_rope(writer, size, rope, config)
+    if architecture == "qwen2":
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config["layer_types"]])
     for tensor_name, tensor in sorted(tensors.items()):
         if architecture == "llama" and ("q_proj" in tensor_name or "k_proj" in tensor_name):
             tensor = permuted(tensor, tensor.shape[0] // size)

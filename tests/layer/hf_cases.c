@@ -46,6 +46,7 @@ const hf_case hf_cases[] = {
     /* GGUF files of the same models, and one with quantised weights */
     {"llama3-rope.gguf", VKA_BLOCK_SELF, 0, NULL},
     {"qwen2.gguf", VKA_BLOCK_SELF, 0, NULL},
+    {"qwen2.gguf", VKA_BLOCK_SELF, 1, NULL},
     {"qwen3.gguf", VKA_BLOCK_SELF, 0, NULL},
     {"phi3.gguf", VKA_BLOCK_SELF, 0, NULL},
     {"phi3.gguf", VKA_BLOCK_SELF, 0, "layer0-long"},
