@@ -55,6 +55,19 @@ static vka_status read_scores(const vka_config_source *source, vka_layer_desc *d
     return status;
 }
 
+/* Embedding models made from decoders let every row see every key, and say it by a flag that is false. */
+static vka_status check_causal(const vka_config_source *source, const vka_layer_desc *desc)
+{
+    bool causal = true;
+    vka_status status = vka_json_flag(source->keys, "is_causal", &causal, source->label, source->error);
+
+    if (status == VKA_OK && !causal && desc->attend == VKA_ATTEND_CAUSAL)
+        return vka_fail(source->error, VKA_ERR_UNSUPPORTED,
+                        "%s: is_causal is false; this release knows %s as a causal model only", source->label,
+                        source->family->name);
+    return status;
+}
+
 static vka_status read_options(const vka_config_source *source, vka_layer_desc *desc)
 {
     const vka_family *family = source->family;
@@ -67,7 +80,8 @@ static vka_status read_options(const vka_config_source *source, vka_layer_desc *
     desc->norm_unit_offset = family->unit_offset;
     desc->norm_eps = family->norm_eps > 0 ? family->norm_eps : 1e-6;
     desc->sinks = family->sinks;
-    if (!family->fixed_eps)
+    status = check_causal(source, desc);
+    if (status == VKA_OK && !family->fixed_eps)
         status = vka_json_positive(source->keys, "rms_norm_eps", &desc->norm_eps, source->label, source->error);
     if (status == VKA_OK && family->gate)
         status = vka_json_flag(source->keys, "attn_output_gate", &gate, source->label, source->error);

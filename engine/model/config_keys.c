@@ -26,7 +26,10 @@ static const char *const words[] = {"attn",
                                     "lora",
                                     "query_",
                                     "clip",
-                                    "position_embedding_type"};
+                                    "position_embedding_type",
+                                    "causal",
+                                    "bidirectional",
+                                    "nope"};
 
 static const char *const known[] = {
     /* read */
@@ -56,6 +59,7 @@ static const char *const known[] = {
     "output_attentions",
     "final_logit_softcapping",
     "lm_head_bias",
+    "is_causal", /* read */
     NULL,
 };
 

@@ -279,6 +279,8 @@ static void options_not_understood_are_refused_by_name(void **state)
         "\"rope_interleave\":true",
         "\"kv_lora_rank\":512",
         "\"alibi\":true",
+        "\"nope_layer_interval\":4",
+        "\"bidirectional\":true",
         "\"num_sink_tokens\":4",
         "\"multi_query_head_groups\":2",
     };
@@ -292,6 +294,8 @@ static void options_not_understood_are_refused_by_name(void **state)
                  options[i] + 1);
         refused(body, VKA_ERR_UNSUPPORTED, name);
     }
+    refused(LLAMA ",\"is_causal\":false", VKA_ERR_UNSUPPORTED, "is_causal is false");
+    layer_of(LLAMA ",\"is_causal\":true", 0);
     layer_of(LLAMA ",\"quantization_config\":null,\"use_mrope\":false,\"attn_logit_softcapping\":null,"
                    "\"no_rope_layers\":[],\"pruned_heads\":{},\"rope_kind\":\"\"",
              0);
