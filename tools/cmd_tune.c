@@ -133,13 +133,14 @@ static vka_status tune_device(tune_state *state, vka_error *error)
     static const char *const headings[] = {"kernel",    "dtype",  "shape",  "rows",    "keys",  "variant",
                                            "median ms", "min ms", "max ms", "samples", "clock", "choice"};
     const vka_layer_desc *desc = &state->source.desc;
+    bool latent = desc->kv_lora_rank > 0; /* attention over latents, which all heads share */
     const vka_tune_params params = {
         .struct_size = sizeof(params),
         .device = state->device,
         .heads = desc->heads,
-        .kv_heads = desc->kv_heads,
-        .head_dim = desc->head_dim,
-        .v_head_dim = desc->v_head_dim,
+        .kv_heads = latent ? 1 : desc->kv_heads,
+        .head_dim = latent ? desc->kv_lora_rank + desc->rotary_dim : desc->head_dim,
+        .v_head_dim = latent ? desc->kv_lora_rank : desc->v_head_dim,
         .hidden_size = desc->hidden_size,
         .rows = state->options->tokens,
         .keys = state->options->keys,

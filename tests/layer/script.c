@@ -58,6 +58,22 @@ const layer_case script_cases[SCRIPT_CASES] = {
                         .desc = {.hidden_size = 128, .heads = 4, .kv_heads = 2, .head_dim = 64},
                         .tp = 2,
                         .place = "0,1"},
+    [SCRIPT_LATENT] = {.name = "latent attention, F16 cache",
+                       .desc = {.hidden_size = 65,
+                                .heads = 8,
+                                .kv_heads = 8,
+                                .head_dim = 11,
+                                .v_head_dim = 9,
+                                .rotary_dim = 4,
+                                .rotary_offset = 7,
+                                .window = 30,
+                                .kv_lora_rank = 19,
+                                .q_lora_rank = 13},
+                       .tp = 4,
+                       .place = "0,1,1,0",
+                       .weights = VKA_F16,
+                       .cache = VKA_F16,
+                       .page_size = 5},
 };
 
 static void call(layer_rig *rig, const script_tensors *tensors, const vka_batch_entry *entries, uint32_t count)

@@ -17,6 +17,7 @@ enum {
     SCRIPT_ONE_KV_HEAD = SCRIPT_FEW,
     SCRIPT_QK_NORM,
     SCRIPT_HEAD_64,
+    SCRIPT_LATENT,
     SCRIPT_CASES
 };
 extern const layer_case script_cases[SCRIPT_CASES];

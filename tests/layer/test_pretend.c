@@ -94,6 +94,34 @@ static void weights_in_panels(void **state)
     calls_close(&context);
 }
 
+/* Heads of the products that each head has for itself are not cut: 5 of 192 KiB and 16 of 64 KiB. */
+static void heads_in_panels(void **state)
+{
+    static const script_tensors plain;
+    const layer_case panels = {.name = "heads in panels",
+                               .desc = {.hidden_size = 40,
+                                        .heads = 32,
+                                        .kv_heads = 32,
+                                        .head_dim = 196,
+                                        .v_head_dim = 64,
+                                        .rotary_dim = 4,
+                                        .rotary_offset = 192,
+                                        .kv_lora_rank = 256},
+                               .tp = 4,
+                               .place = "0*4"};
+    vka_context *context = open_small();
+    layer_rig rig;
+
+    (void)state;
+    rig_open(&rig, context, &panels);
+    assert_int_equal(rig.layer->devices[0].k_up.panels, 7);
+    assert_int_equal(rig.layer->devices[0].k_up.panel_rows, 5 * 256);
+    assert_in_range(rig.layer->devices[0].v_up.panels, 2, 3);
+    run_script(&rig, &plain);
+    rig_close(&rig);
+    calls_close(&context);
+}
+
 /* A cache in slabs: 128 tokens each on the device with all heads. Sequences that grow in turns lie in several. */
 static void a_cache_in_slabs(void **state)
 {
@@ -170,7 +198,7 @@ static void tensors_that_cannot_be_cut(void **state)
                    .rope_type = VKA_ROPE_NONE}},
          "a group of eight rows of the output projection weights needs 9437184 bytes"},
         {{.desc = {.hidden_size = 1, .heads = 4096, .kv_heads = 1, .head_dim = 64, .v_head_dim = 1}},
-         "the biases and norm weights needs 1049376 bytes"},
+         "the biases and norm weights needs 1049632 bytes"},
         {{.desc = {.hidden_size = 10000, .heads = 32, .kv_heads = 1, .head_dim = 2},
           .tp = 32,
           .place = "0*32",
@@ -229,6 +257,7 @@ int main(void)
         cmocka_unit_test(memory_that_is_not_coherent),
         cmocka_unit_test(small_allocations),
         cmocka_unit_test(weights_in_panels),
+        cmocka_unit_test(heads_in_panels),
         cmocka_unit_test(a_cache_in_slabs),
         cmocka_unit_test(attention_in_slabs),
         cmocka_unit_test(tensors_that_cannot_be_cut),

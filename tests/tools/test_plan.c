@@ -39,6 +39,8 @@ static void tables(void **state)
     assert_string_equal(result.err, "");
     program_expect(&result, "plan --model deepseek-v3 --tp 2", 0);
     assert_contains(result.out, "head size 192 (V: 128), hidden size 7168\n");
+    assert_contains(result.out, "latent replicated on every device, heads sharded");
+    assert_contains(result.out, "1.12 KiB"); /* 576 elements a token */
 }
 
 static void json_plan(void **state)
