@@ -5,18 +5,20 @@
 #include "layer/hf_mistakes.h"
 #include "layer/hf_run.h"
 
-static void shows(const hf_case *which, const hf_mistake *mistake)
+static bool shows(const hf_case *which, const hf_mistake *mistake)
 {
     void *owned = NULL;
     hf_block block;
 
     hf_open(&block, which);
-    if (mistake->plant(&block, &owned)) {
+    bool planted = mistake->plant(&block, &owned);
+    if (planted) {
         double worst = hf_run(&block, 1, "0");
         require(worst > 100 * HF_TOLERANCE, "%s: %s moves the outputs by %g only", block.name, mistake->name, worst);
     }
     free(owned);
     hf_close(&block);
+    return planted;
 }
 
 static void show(const hf_mistake *mistakes, size_t count)
