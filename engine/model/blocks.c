@@ -49,8 +49,8 @@ static group_scale scale_of(const unsigned char *packed, int g)
         scale = packed[g] & 63u;
         least = packed[4 + g] & 63u;
     } else {
-        scale = (packed[4 + g] & 15u) | (packed[g - 4] >> 6 << 4);
-        least = (unsigned)packed[4 + g] >> 4 | (packed[g] >> 6 << 4);
+        scale = (packed[4 + g] & 15u) | ((unsigned)packed[g - 4] >> 6 << 4);
+        least = (unsigned)packed[4 + g] >> 4 | ((unsigned)packed[g] >> 6 << 4);
     }
     return (group_scale){(float)scale, (float)least};
 }

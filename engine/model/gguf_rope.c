@@ -19,7 +19,7 @@ static const json_t *value_of(const vka_gguf_rope_source *s, const char *key)
     return vka_json_get(vka_gguf_metadata(s->file), full);
 }
 
-/* *out: an array, or NULL when there is no such tensor. */
+/* *out: an array, half-filled after a failure, which the caller owns; NULL when there is no such tensor. */
 static vka_status read_divisors(const vka_gguf_rope_source *s, const char *name, json_t **out)
 {
     const vka_gguf_tensor *tensor = vka_gguf_find(s->file, name);
@@ -35,11 +35,9 @@ static vka_status read_divisors(const vka_gguf_rope_source *s, const char *name,
         float value;
 
         vka_convert(&value, VKA_F32, (const float *)tensor->tensor.data + i, VKA_F32, 1);
-        if (json_array_append_new(*out, json_real((double)value)) != 0) {
-            json_decref(*out);
+        if (json_array_append_new(*out, json_real((double)value)) != 0)
             return vka_fail(s->error, VKA_ERR_FORMAT, "%s: element %llu of tensor '%s' is no finite number", s->label,
                             (unsigned long long)i, name);
-        }
     }
     return VKA_OK;
 }

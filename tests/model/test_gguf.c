@@ -469,6 +469,23 @@ static void rope_scaling(void **state)
     says(&file, VKA_ERR_UNSUPPORTED, "qwen3.rope.scaling.attn_factor is not 1");
 }
 
+static void divisors_that_are_no_numbers(void **state)
+{
+    image file;
+
+    (void)state;
+    put_model(&file, "llama", 2, 0);
+    memcpy(file.bytes + 8, &(uint64_t){1}, 8); /* tensors */
+    put_text(&file, "rope_freqs.weight");
+    put(&file, 1, 4);
+    put(&file, 8, 8);
+    put(&file, F32, 4);
+    put(&file, 0, 8);
+    put_data(&file, 32);
+    memset(file.bytes + file.size - 16, 0xff, 16);
+    says(&file, VKA_ERR_FORMAT, "element 4 of tensor 'rope_freqs.weight' is no finite number");
+}
+
 /* Keys that would change the result of a family that does not have them. */
 static void keys_that_a_family_does_not_have(void **state)
 {
@@ -568,6 +585,7 @@ int main(void)
         cmocka_unit_test(descriptions),
         cmocka_unit_test(gemma),
         cmocka_unit_test(rope_scaling),
+        cmocka_unit_test(divisors_that_are_no_numbers),
         cmocka_unit_test(keys_that_a_family_does_not_have),
         cmocka_unit_test(what_is_not_understood_is_refused),
         cmocka_unit_test(blocks_are_what_the_gguf_package_makes_of_them),
