@@ -468,7 +468,8 @@ CASES = {
         attention="attn",
         stored=r"\.attn\.",
     ),
-    # Latent K and V, V heads of another size than K heads; Q straight from the hidden state.
+    # Latent K and V, V heads of another size than K heads; Q straight from the hidden state. The latents' norms have an
+    # epsilon of 1e-6 whatever the configuration says.
     "deepseek-v2": decoder(
         DeepseekV2ForCausalLM,
         DeepseekV2Config(
@@ -482,6 +483,7 @@ CASES = {
             qk_rope_head_dim=8,
             v_head_dim=12,
             first_k_dense_replace=1,
+            rms_norm_eps=1e-3,
             rope_parameters=rope(1000.0),
             **REST,
         ),
@@ -501,6 +503,7 @@ CASES = {
             qk_rope_head_dim=8,
             v_head_dim=16,
             first_k_dense_replace=1,
+            rms_norm_eps=1e-3,
             rope_parameters=rope(
                 100.0,
                 rope_type="yarn",
