@@ -11,7 +11,7 @@ void locate_rows(uint row, uint lane)
         x_at[r] = row_quad(row + r);
 }
 
-void begin_octet(uint k)
+void begin_octet(uint k, uint rows)
 {
 }
 
@@ -22,5 +22,5 @@ vec4 row_values(uint r, uint k, uint half_octet)
 
 void main()
 {
-    multiply(gl_LocalInvocationID.x);
+    multiply(gl_LocalInvocationID.x, ROWS);
 }

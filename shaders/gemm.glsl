@@ -27,12 +27,13 @@ uint row_quad(uint row)
 }
 
 /* To be defined: `row` is the first of the invocation's ROWS; begin_octet comes before row_values of its k,
- * which gives half 0 or 1 of that octet of row + r. */
+ * which gives half 0 or 1 of that octet of row + r. Only the first `rows` are asked for. */
 void locate_rows(uint row, uint lane);
-void begin_octet(uint k);
+void begin_octet(uint k, uint rows);
 vec4 row_values(uint r, uint k, uint half_octet);
 
-void multiply(uint lane)
+/* `rows`: a constant up to ROWS, more than which there are not. */
+void multiply(uint lane, uint rows)
 {
     uint row = gl_WorkGroupID.y * VKA_TILE_ROWS + lane / LANE_COLS * ROWS;
     uint col = gl_WorkGroupID.x * VKA_TILE_COLS + lane % LANE_COLS;
@@ -53,8 +54,10 @@ void multiply(uint lane)
         octet weight[COLS];
         [[unroll]] for (uint c = 0u; c < COLS; c++)
             weight[c] = load_stored(w_at[c] + LANE_COLS * k);
-        begin_octet(k);
+        begin_octet(k, rows);
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            if (r >= rows)
+                continue;
             vec4 lo = row_values(r, k, 0u);
             [[unroll]] for (uint c = 0u; c < COLS; c++)
                 [[unroll]] for (uint i = 0u; i < 4u; i++)
@@ -69,6 +72,6 @@ void multiply(uint lane)
     uint y_offset = push.y_offset + gl_WorkGroupID.z * push.y_step;
     [[unroll]] for (uint r = 0u; r < ROWS; r++)
         [[unroll]] for (uint c = 0u; c < COLS; c++)
-            if (row + r < push.rows && col + c * LANE_COLS < push.cols)
+            if (r < rows && row + r < push.rows && col + c * LANE_COLS < push.cols)
                 y[y_offset + (row + r) * push.y_stride + col + c * LANE_COLS] = sum[c][r];
 }

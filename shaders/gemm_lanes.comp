@@ -1,6 +1,6 @@
 #version 450
 /* gemm.glsl for a workgroup that is one subgroup of eight invocations. All of them need the same rows of X, so each loads
- * other quads of the tile, and shuffles give them to all: on such devices one costs a fraction of a load. */
+ * other quads of the tile, and shuffles give them to all: on such devices one costs a fraction of a load. Half a tile of rows has its own loop. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -18,10 +18,11 @@ void locate_rows(uint row, uint lane)
         x_at[n] = row_quad(row + (n * LANES + lane) / 2u) + lane % 2u;
 }
 
-void begin_octet(uint k)
+void begin_octet(uint k, uint rows)
 {
     [[unroll]] for (uint n = 0u; n < LOADS; n++)
-        x[n] = load_quad(x_at[n] + 2u * k);
+        if (n * LANES < 2u * rows)
+            x[n] = load_quad(x_at[n] + 2u * k);
 }
 
 vec4 row_values(uint r, uint k, uint half_octet)
@@ -32,5 +33,9 @@ vec4 row_values(uint r, uint k, uint half_octet)
 
 void main()
 {
-    multiply(gl_SubgroupInvocationID);
+    uint left = push.rows - gl_WorkGroupID.y * ROWS;
+    if (left <= ROWS / 2u)
+        multiply(gl_SubgroupInvocationID, ROWS / 2u);
+    else
+        multiply(gl_SubgroupInvocationID, ROWS);
 }
