@@ -67,18 +67,38 @@ static void overlapped_chunks(bool staged)
     free(overlapped);
 }
 
-/* Full and cross attention cut in chunks: all keys of the call come before any row attends. */
+enum { LAYERS = 3, CROSS_KEYS = 300, KV_COLUMNS = 2 * 8 };
+
+/* K as handed out against what the cache holds. */
+static void check_keys(layer_rig *rig, uint32_t sequence, uint32_t tokens, const float *k)
+{
+    float kept[CROSS_KEYS * 8];
+
+    for (uint32_t head = 0; head < 2; head++) {
+        uint32_t device = 0;
+        while (vka_cache_read(rig->cache, device, 0, sequence, head, 0, tokens, kept, NULL, NULL) != VKA_OK)
+            assert_true(++device < HARNESS_DEVICES);
+        for (uint32_t t = 0; t < tokens; t++)
+            assert_memory_equal(k + t * KV_COLUMNS + head * 8, kept + t * 8, 8 * sizeof(float));
+    }
+}
+
+/* Full and cross attention cut in chunks: all keys of the call come before any row attends. And a layer whose chunks
+ * wait for the norms of all heads. */
 static void chunks_of_other_layers(bool staged)
 {
-    static const uint32_t keys[1] = {300};
-    layer_case layers[2] = {setup, setup};
+    static const uint32_t keys[1] = {CROSS_KEYS};
+    static float k[2][CROSS_KEYS * KV_COLUMNS];
+    layer_case layers[LAYERS] = {setup, setup, setup};
     float *rows[2] = {malloc(PREFILL * HIDDEN * sizeof(float)), malloc(PREFILL * HIDDEN * sizeof(float))};
 
     layers[0].desc.attend = VKA_ATTEND_FULL;
     layers[1].desc.attend = VKA_ATTEND_CROSS;
     layers[1].desc.rope_type = VKA_ROPE_NONE;
     layers[1].desc.kv_hidden_size = 500;
-    for (int i = 0; i < 2; i++) {
+    layers[2].desc.qk_norm = VKA_QK_NORM_FULL_WIDTH; /* two submissions a chunk */
+    layers[2].desc.gate = VKA_GATE_SIGMOID;
+    for (int i = 0; i < LAYERS; i++) {
         vka_stage_time times[HARNESS_DEVICES][VKA_STAGE_COUNT];
         vka_timing timing = {.devices = times};
         vka_context *context = open_context(staged);
@@ -87,13 +107,16 @@ static void chunks_of_other_layers(bool staged)
         for (int unchecked = 0; unchecked < 2; unchecked++) {
             const vka_batch_entry entry = {rig_sequence(&rig), PREFILL};
             rig.stream[entry.sequence] = 1;
-            rig_forward(&rig, &(rig_call){.entries = &entry,
-                                          .count = 1,
-                                          .kv_tokens = i == 1 ? keys : NULL,
-                                          .unchecked = unchecked != 0,
-                                          .timing = &timing,
-                                          .result = rows[unchecked]});
-            assert_true(timing.chunks > 5);
+            rig_forward(&rig,
+                        &(rig_call){.entries = &entry,
+                                    .count = 1,
+                                    .kv_tokens = i == 1 ? keys : NULL,
+                                    .unchecked = unchecked != 0,
+                                    .timing = &timing,
+                                    .k_output = {k[unchecked], VKA_F32, i == 1 ? CROSS_KEYS : PREFILL, KV_COLUMNS, 0},
+                                    .result = rows[unchecked]});
+            check_keys(&rig, entry.sequence, i == 1 ? CROSS_KEYS : PREFILL, k[unchecked]);
+            assert_true(timing.chunks > 3);
         }
         assert_memory_equal(rows[0], rows[1], PREFILL * HIDDEN * sizeof(float));
         rig_close(&rig);
