@@ -21,9 +21,10 @@ struct vka_cache {
     vka_dtype dtype;
     uint32_t kv_heads; /* of the whole layer */
     uint32_t k_dim, v_dim, qk_pad;
-    uint32_t v_stored;   /* elements of a V vector with padding; 0: V is the first v_dim elements of K (latent attention) */
+    uint32_t
+        v_stored; /* elements of a V vector with padding; 0: V is the first v_dim elements of K (latent attention) */
     uint32_t latent_pad; /* latent attention: where the rest of K begins behind the latent */
-    bool reproducible; /* slabs are cut as if a device held every head */
+    bool reproducible;   /* slabs are cut as if a device held every head */
     cache_device *devices;
 };
 

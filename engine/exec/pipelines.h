@@ -18,8 +18,8 @@ typedef enum epilogue_part {
     EPILOGUE_K_ROWS, /* K and V for the caller, to float rows */
     EPILOGUE_V_ROWS,
     EPILOGUE_Q_LATENT, /* latent attention: what Q is projected from */
-    EPILOGUE_GATE,    /* sigmoid of the gates, to float rows */
-    EPILOGUE_SQUARES, /* sums of squares of Q or K, for a norm over the full width */
+    EPILOGUE_GATE,     /* sigmoid of the gates, to float rows */
+    EPILOGUE_SQUARES,  /* sums of squares of Q or K, for a norm over the full width */
     EPILOGUE_PARTS
 } epilogue_part;
 

@@ -1,5 +1,5 @@
-/* Latent attention (kv_lora_rank > 0): the parts of its vectors, padded to multiples of 8 each, so that every part begins
- * where vectors are loaded whole. */
+/* Latent attention (kv_lora_rank > 0): the parts of its vectors, padded to multiples of 8 each, so that every part
+ * begins where vectors are loaded whole. */
 #ifndef VKA_LAYOUT_LATENT_H
 #define VKA_LAYOUT_LATENT_H
 

@@ -8,8 +8,8 @@
 #include "vkattn/layout.h"
 
 /* Local heads are numbered in ascending order of their number in the whole layer, so the local query heads of one
- * local KV head are contiguous. A head held by several ranks of the device appears once. Latent attention has a single KV
- * head, number 0: the latent, which every device holds whole. */
+ * local KV head are contiguous. A head held by several ranks of the device appears once. Latent attention has a single
+ * KV head, number 0: the latent, which every device holds whole. */
 typedef struct vka_shard {
     uint32_t device;
     uint32_t ranks;         /* ranks placed here; 0 is allowed: an idle device */
