@@ -231,7 +231,11 @@ static void a_call_that_ends_between_chunks(void **state)
 /* The attention step, cut by rows too, between host and device tensors. */
 static void attention_in_chunks(bool staged)
 {
-    static const attention_case long_rows = {"chunks", {3, 8, 2, 8, 8, 70, 1500}, .causal = VKA_CAUSAL_BOTTOM_RIGHT};
+    static const attention_case long_rows = {"chunks",
+                                             {3, 8, 2, 8, 8, 70, 1500},
+                                             .causal = VKA_CAUSAL_BOTTOM_RIGHT,
+                                             .mask_rank = 4,
+                                             .mask_shape = {3, 1, 70, 1}};
     const unsigned all = (1u << TENSORS) - 1;
     vka_context *context = open_context(staged);
     attention_scene s;
