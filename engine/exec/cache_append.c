@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/tensor.h"
 
 /* Elements begin .. of one page of one device, and the tokens that belong there. */
 typedef struct page_run {
@@ -21,12 +22,10 @@ static void put_vector(const page_run *run, const vka_tensor *from, uint32_t vec
 {
     vka_dtype dtype = run->cache->dtype;
     uint32_t page_size = run->cache->pool.page_size, head = run->device->kv_head[vector / page_size];
-    uint64_t stride = from->row_stride != 0 ? from->row_stride : from->cols;
-    uint64_t element = (uint64_t)(run->first + vector % page_size) * stride + (uint64_t)head * dim;
+    uint64_t token = (uint64_t)(run->first + vector % page_size);
 
     memset(out, 0, pad * vka_dtype_size(dtype));
-    vka_convert(out, dtype, (const unsigned char *)from->data + element * vka_dtype_size(from->dtype), from->dtype,
-                dim);
+    vka_convert(out, dtype, vka_tensor_element(from, token, (uint64_t)head * dim), from->dtype, dim);
 }
 
 /* The whole run: runs are uploaded in one piece, so `offset` is 0. */

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/tensor.h"
 #include "exec/latent.h"
 #include "exec/staged.h"
 
@@ -17,16 +18,9 @@ static uint32_t plain_dim(const vka_layer_desc *desc)
     return desc->head_dim - desc->rotary_dim;
 }
 
-static const void *element(const vka_tensor *tensor, uint64_t row, uint64_t col)
-{
-    uint64_t stride = tensor->row_stride != 0 ? tensor->row_stride : tensor->cols;
-
-    return (const unsigned char *)tensor->data + (row * stride + col) * vka_dtype_size(tensor->dtype);
-}
-
 static void put_row(matrix_row *out, const vka_tensor *tensor, uint64_t row)
 {
-    matrix_put(out, element(tensor, row, 0), tensor->dtype, (uint32_t)tensor->cols);
+    matrix_put(out, vka_tensor_element(tensor, row, 0), tensor->dtype, (uint32_t)tensor->cols);
 }
 
 /* Row i of a part that has `dim` rows of the tensor, from row `first` on, and zeros behind them. */
@@ -95,7 +89,7 @@ static void fill_k_up_row(void *user, uint32_t row, matrix_row *out)
         return;
     }
     for (uint32_t i = 0; i < plain; i++) {
-        memcpy(column + i * size, element(kv_b, first + i, row % block), size);
+        memcpy(column + i * size, vka_tensor_element(kv_b, first + i, row % block), size);
     }
     matrix_put(out, column, kv_b->dtype, plain);
 }
@@ -124,7 +118,7 @@ static void fill_norms(void *user, void *target, uint64_t offset, uint64_t bytes
         const vka_tensor *from = first + i < rank ? &source->weights->q_a_norm : &source->weights->kv_a_norm;
         out[i] = 0;
         if (col < from->cols) {
-            vka_convert(&out[i], VKA_F32, element(from, 0, col), from->dtype, 1);
+            vka_convert(&out[i], VKA_F32, vka_tensor_element(from, 0, col), from->dtype, 1);
             out[i] += layer->desc.norm_unit_offset != 0 ? 1 : 0;
         }
     }

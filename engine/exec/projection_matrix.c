@@ -1,15 +1,14 @@
 /* A caller's matrix on one device. */
 #include "base/error.h"
+#include "base/tensor.h"
 #include "exec/limits.h"
 #include "exec/projection.h"
 
 static void fill_row(void *user, uint32_t row, matrix_row *out)
 {
     const vka_tensor *weights = user;
-    uint64_t stride = weights->row_stride != 0 ? weights->row_stride : weights->cols;
 
-    matrix_put(out, (const unsigned char *)weights->data + row * stride * vka_dtype_size(weights->dtype),
-               weights->dtype, (uint32_t)weights->cols);
+    matrix_put(out, vka_tensor_element(weights, row, 0), weights->dtype, (uint32_t)weights->cols);
 }
 
 static uint32_t padded(const vka_tensor *weights)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/tensor.h"
 #include "base/threads.h"
 
 #define ROWS_PER_TASK 16
@@ -18,13 +19,10 @@ static void convert_rows(void *user, size_t begin, size_t end)
 {
     const upload_job *job = user;
     const vka_tensor *input = job->input;
-    uint64_t stride = input->row_stride != 0 ? input->row_stride : input->cols;
 
     for (size_t r = begin; r < end; r++) {
-        const unsigned char *from = input->data;
         float *to = job->target + r * job->rows.pad;
-        from += (job->rows.first + r) * stride * vka_dtype_size(input->dtype);
-        vka_convert(to, VKA_F32, from, input->dtype, (size_t)input->cols);
+        vka_convert(to, VKA_F32, vka_tensor_element(input, job->rows.first + r, 0), input->dtype, (size_t)input->cols);
         memset(to + input->cols, 0, (job->rows.pad - (size_t)input->cols) * sizeof(float));
     }
 }

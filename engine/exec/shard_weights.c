@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/tensor.h"
 #include "exec/latent.h"
 #include "exec/staged.h"
 
@@ -62,13 +63,6 @@ static row_origin qkv_origin(const shard_source *source, uint32_t row)
     return head_row(&w->v, &w->v_bias, source->shard->kv_head, row - v_first, layer->desc.v_head_dim, layer->v_pad);
 }
 
-static const void *element(const vka_tensor *tensor, uint64_t row, uint64_t col)
-{
-    uint64_t stride = tensor->row_stride != 0 ? tensor->row_stride : tensor->cols;
-
-    return (const unsigned char *)tensor->data + (row * stride + col) * vka_dtype_size(tensor->dtype);
-}
-
 static void fill_qkv_row(void *user, uint32_t row, matrix_row *out)
 {
     const shard_source *source = user;
@@ -79,7 +73,8 @@ static void fill_qkv_row(void *user, uint32_t row, matrix_row *out)
     if (origin.padding) {
         matrix_put_zeros(out, row < first_kv ? source->layer->hidden_pad : source->layer->kv_hidden_pad);
     } else {
-        matrix_put(out, element(origin.matrix, origin.row, 0), origin.matrix->dtype, (uint32_t)origin.matrix->cols);
+        matrix_put(out, vka_tensor_element(origin.matrix, origin.row, 0), origin.matrix->dtype,
+                   (uint32_t)origin.matrix->cols);
     }
 }
 
@@ -98,7 +93,7 @@ static void fill_output_row(void *user, uint32_t row, matrix_row *out)
     uint32_t dim = source->layer->desc.v_head_dim;
 
     for (uint32_t h = 0; h < source->shard->q_heads; h++) {
-        matrix_put(out, element(o, row, (uint64_t)source->shard->q_head[h] * dim), o->dtype, dim);
+        matrix_put(out, vka_tensor_element(o, row, (uint64_t)source->shard->q_head[h] * dim), o->dtype, dim);
     }
 }
 
@@ -132,7 +127,7 @@ static float constant(const shard_source *source, uint32_t i)
     if (origin.padding || origin.bias->data == NULL) {
         return 0;
     }
-    vka_convert(&value, VKA_F32, element(origin.bias, 0, origin.row), origin.bias->dtype, 1);
+    vka_convert(&value, VKA_F32, vka_tensor_element(origin.bias, 0, origin.row), origin.bias->dtype, 1);
     return bias || source->layer->desc.norm_unit_offset == 0 ? value : 1 + value;
 }
 
@@ -159,7 +154,7 @@ static vka_status take_terms(const shard_source *source, const vka_tensor *tenso
         return vka_fail(error, VKA_ERR_HOST_MEMORY, "no host memory for the sinks or slopes of %u heads", heads);
     }
     for (uint32_t h = 0; h < heads; h++) {
-        vka_convert(&(*out)[h], VKA_F32, element(tensor, 0, source->shard->q_head[h]), tensor->dtype, 1);
+        vka_convert(&(*out)[h], VKA_F32, vka_tensor_element(tensor, 0, source->shard->q_head[h]), tensor->dtype, 1);
     }
     return VKA_OK;
 }
