@@ -426,8 +426,8 @@ CASES = {
         attention="self_attention",
         stored=r"\.self_attention\.",
     ),
-    # ALiBi instead of RoPE, biases, [q | k | v] for each head (Falcon RW). Not eager: that of transformers 5.24 adds the
-    # bias to the mask and to the scores, so twice.
+    # ALiBi instead of RoPE, biases, [q | k | v] for each head (Falcon RW). Not eager: that of transformers 5.24 adds
+    # the bias to the mask and to the scores, so twice.
     "falcon-alibi": decoder(
         FalconForCausalLM,
         FalconConfig(
