@@ -80,15 +80,18 @@ uint output_address(attention_tile tile, uint row, uint head)
     return (tile.row + row) * push.out_stride + head * V_PAD;
 }
 
-/* Octet `column` of the output of (row, head), given its unnormalised sum and divisor(). */
+/* Quad `quad` of the output of (row, head), given its unnormalised sum and divisor(). */
+void store_quad(attention_tile tile, uint row, uint head, uint quad, vec4 sum, float by)
+{
+    vec4 value = finished(sum, by, tile.row + row, head, quad, V_PAD / 4u);
+    rows_out[output_address(tile, row, head) / 4u + quad] = mix(value, sum, bvec4(is_partial(tile)));
+}
+
+/* Octet `column`, likewise. */
 void store_output(attention_tile tile, uint row, uint head, uint column, octet sum, float by)
 {
-    uint at = output_address(tile, row, head) / 4u + 2u * column;
-    bvec4 partial = bvec4(is_partial(tile));
-    vec4 lo = finished(sum.lo, by, tile.row + row, head, 2u * column, V_PAD / 4u);
-    vec4 hi = finished(sum.hi, by, tile.row + row, head, 2u * column + 1u, V_PAD / 4u);
-    rows_out[at] = mix(lo, sum.lo, partial);
-    rows_out[at + 1u] = mix(hi, sum.hi, partial);
+    store_quad(tile, row, head, 2u * column, sum.lo, by);
+    store_quad(tile, row, head, 2u * column + 1u, sum.hi, by);
 }
 
 /* What accompanies the output of (row, head): m and l, or the log-sum-exp. */

@@ -18,33 +18,11 @@ layout(push_constant) uniform Push { gemm_push push; };
 #define VKA_STORED_BINDING 1
 #include "operands.glsl"
 #include "columns.glsl"
+#include "quad.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Y { float y[]; };
 
-#ifndef VKA_F32
-layout(std430, set = 0, binding = VKA_STORED_BINDING) readonly buffer Halves { uvec2 stored_halves[]; };
-#endif
-
-const uint SIDE = 4u;
 const uint ROWS = VKA_TILE_ROWS / SIDE;
 const uint COLS = VKA_TILE_COLS / SIDE;
-
-/* Half an octet of stored elements; `index` counts them. */
-vec4 load_half(uint index)
-{
-#ifdef VKA_F32
-    return STORED(index);
-#else
-    return unpack(stored_halves[index]);
-#endif
-}
-
-vec4 swapped(vec4 row, uint s)
-{
-    return s == 0u ? row
-         : s == 1u ? subgroupQuadSwapHorizontal(row)
-         : s == 2u ? subgroupQuadSwapVertical(row)
-                   : subgroupQuadSwapDiagonal(row);
-}
 
 void main()
 {
